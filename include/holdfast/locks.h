@@ -290,8 +290,9 @@ HF_API HF_MUST_CHECK hf_status hf_store_borrow(struct pg_conn *conn,
 /*
  * Releases what is still held and frees the store. All hf_lock handles must have been freed, and
  * all calls must have returned: end waits with hf_store_interrupt, and join their threads. A silent
- * server is waited for up to 1.5 s, and as long once more if the library is writing a record just
- * then; one that restarts up to 5 s if a loss is not written yet.
+ * server, or a local store whose records are locked, is waited for up to 1.5 s, and as long once
+ * more if the library is writing a record just then; a server that restarts up to 5 s if a loss is
+ * not written yet.
  * In a child of fork() it only drops the child's descriptors: the parent's session and locks stay.
  * Do that (or exec) in the child at once: a descriptor that the child keeps open can keep the
  * locks of a parent that has died.
@@ -436,9 +437,11 @@ typedef struct hf_lock_spec {
  * Who has waited for more than a moment is granted the lock in the order of arrival, over all
  * processes; a lease goes to whoever tries first. A wait goes on while the store is out of reach,
  * as in a restart or a failover, and ends with HF_UNREACHABLE when its time is over, or at once
- * when the store refuses the user or the database. A server that does not answer holds up a call
- * with a wait by wait_ms and a moment, or by a second at least; one without (wait_ms 0) by
- * ping_deadline_ms. To name the holder it may take a second more.
+ * when the store refuses the user or the database. A server that does not answer, or a local store
+ * whose records somebody keeps locked, holds up a call with a wait by wait_ms and half a second, or
+ * by a second at least; one without (wait_ms 0) by ping_deadline_ms, on a local store 5 s at most.
+ * To name the holder it may take a second more. To give back what it has already, a set takes half
+ * a second beyond that, or its cancel, and one with slots a second and a half.
  */
 HF_API HF_MUST_CHECK hf_status hf_lock_acquire(hf_store *store, const hf_lock_spec *spec,
                                                hf_lock **lock, hf_error *err);
@@ -463,7 +466,8 @@ HF_API HF_MUST_CHECK hf_status hf_lock_start(hf_store *store, const hf_lock_spec
                                              hf_started_fn *done, hf_error *err);
 
 /*
- * Returns HF_LOST when the lock had been lost before. A transaction lock stays until its
+ * Returns HF_LOST when the lock had been lost before. A silent server is waited for as long as
+ * ping_deadline_ms, the record on a local store 1.5 s. A transaction lock stays until its
  * transaction ends; releasing it only ends the handle. Releasing twice is HF_INVALID.
  */
 HF_API HF_MUST_CHECK hf_status hf_lock_release(hf_lock *lock, hf_error *err);

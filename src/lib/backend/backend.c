@@ -84,6 +84,19 @@ bool hf__session_is_lost(hf__session *session)
     return atomic_load(&session->lost);
 }
 
+int64_t hf__answer_due(const hf__request *request, int64_t longest_ms)
+{
+    enum {
+        LEAST_MS = 1000, /* a healthy store that is busy answers within that */
+        SLACK_MS = 500,  /* a wait in the store ends with the caller's; this is for its answer */
+    };
+    bool waits = request->deadline > request->began;
+    int64_t least = request->began + (waits ? LEAST_MS : longest_ms);
+    int64_t until =
+        request->deadline < HF__FOREVER - SLACK_MS ? request->deadline + SLACK_MS : HF__FOREVER;
+    return until > least ? until : least;
+}
+
 void hf__question_forget(hf__question *question)
 {
     if (question->rows)

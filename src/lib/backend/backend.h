@@ -147,6 +147,12 @@ typedef struct hf__request {
     bool snapshot_stale; /* transaction locks only */
 } hf__request;
 
+/*
+ * Until when a call waits for the store itself, by hf__now_ms(): its own limit and a moment, at
+ * least as long as a store that is busy may take; one that does not wait, longest_ms.
+ */
+int64_t hf__answer_due(const hf__request *request, int64_t longest_ms);
+
 /* Must it stand aside while somebody holds the ask? Not for one of its own process, behind which
  * it may stand in line there. No mutex is held. */
 static inline bool hf__stands_aside(const hf__request *request)
@@ -217,19 +223,21 @@ typedef struct hf__backend_ops {
     /* The same, but waits until request->deadline. Also HF_INTERRUPTED and HF_DEADLOCK. */
     hf_status (*wait_claims)(hf__backend *backend, hf__request *request, hf_error *err);
 
-    /* Session locks only. HF_LOST: a key turned out not to be held. */
+    /* Session locks only. HF_LOST: a key turned out not to be held. brief: the call that acquired
+     * them has failed, and its limit may be over. What a store that is silent does not hear of
+     * within a moment, it hears of later. */
     hf_status (*release_claims)(hf__session *session, const hf__claim *claims, size_t count,
-                                hf_error *err);
+                                bool brief, hf_error *err);
 
     /* Are the keys still held? If not, HF_LOST, and the session is lost. Called before a release
      * inside the process, which the store is not told of. NULL: there is nothing to look at. */
     hf_status (*confirm_claims)(hf__session *session, const hf__claim *claims, size_t count,
                                 hf_error *err);
 
-    /* Keys held on the session go to another lock of the process: gets a new token for it.
-     * HF_UNREACHABLE when the session turns out to be dead: the keys have to be asked for again. */
-    hf_status (*renew_claims)(hf__session *session, const hf__claim *claims, size_t count,
-                              int64_t *token, hf_error *err);
+    /* Keys held on the session go to another lock of the process: gets a new request->token for
+     * it. HF_UNREACHABLE when the session turns out to be dead: the keys have to be asked for
+     * again. */
+    hf_status (*renew_claims)(hf__session *session, hf__request *request, hf_error *err);
 
     /* So many keys are no longer held on the session, released or lost: lowers holds, and at 0
      * reuses or frees the session. NULL: the engine lowers it. */
@@ -237,9 +245,9 @@ typedef struct hf__backend_ops {
 
     /* Looks without keeping anything: *first is the index of the first bigint claim that somebody
      * holds in the way of its mode, which all have (held), or that nobody does, or count. What this
-     * store holds may look free. NULL: no session locks. */
-    hf_status (*probe_claims)(hf__backend *backend, const hf__claim *claims, size_t count,
-                              bool held, size_t *first, hf_error *err);
+     * store holds may look free. The request has claims and limits. NULL: no session locks. */
+    hf_status (*probe_claims)(hf__backend *backend, const hf__request *request, bool held,
+                              size_t *first, hf_error *err);
 
     /* Does anybody outside of this process wait for the claim? */
     hf_status (*is_contended)(hf__backend *backend, const hf__claim *claim, bool *contended,
@@ -256,9 +264,10 @@ typedef struct hf__backend_ops {
     /*
      * Wake-ups, for waits that have no queue at the store. Between listen and unlisten, await_wake
      * returns when a claim with this wake has been released since the last listen or await_wake
-     * with the same ticket, or when ms have passed. It may also return early.
+     * with the same ticket, or when ms have passed. It may also return early. Of the request,
+     * listen wants the limits.
      */
-    hf_status (*listen)(hf__backend *backend, int64_t wake, const hf_cancel *cancel,
+    hf_status (*listen)(hf__backend *backend, int64_t wake, const hf__request *request,
                         uint64_t *ticket, hf_error *err);
     hf_status (*await_wake)(hf__backend *backend, int64_t wake, const hf_cancel *cancel,
                             uint64_t *ticket, int ms, hf_error *err);

@@ -273,7 +273,8 @@ static int set_up(hf__local_connection *connection, bool *wal)
                                   "PRAGMA foreign_keys = ON",
                             connection->file != NULL ? NULL : keep_mode, wal, NULL);
         if ((code & 0xff) != SQLITE_BUSY || hf__now_ms() >= deadline ||
-            hf__now_ms() >= connection->deadline)
+            hf__now_ms() >= connection->deadline ||
+            hf__local_is_interrupted(connection->local, connection->cancel))
             break;
         pause_us(2000);
     }
@@ -434,9 +435,10 @@ static hf_status new_connection(hf__local *local, const hf__attempt_plan *plan,
 }
 
 /* Makes holdfast.db and its schema if they do not exist yet. */
-static hf_status prepare_own(hf__local *local, hf_error *err)
+static hf_status prepare_own(hf__local *local, const hf__attempt_plan *plan, hf_error *err)
 {
-    hf_status status = hf__local_db_enter(local, err);
+    const hf__local_patience patience = hf__local_patience_of_plan(plan);
+    hf_status status = hf__local_db_enter(local, &patience, err);
 
     if (status == HF_OK)
         hf__local_db_leave(local);
@@ -453,7 +455,7 @@ hf_status hf__local_connection_get(hf__local *local, const hf__attempt_plan *pla
     if (plan->place == HF__PLACE_DATA)
         status = check_database(database, err);
     else if (plan->place == HF__PLACE_OWN)
-        status = prepare_own(local, err);
+        status = prepare_own(local, plan, err);
     if (status != HF_OK)
         return status;
     hf__local_connection *connection =

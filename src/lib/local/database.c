@@ -17,12 +17,8 @@
 #include "base/process.h"
 #include "lib/local/transaction.h"
 
-enum {
-    BUSY_MS = 5000,
-    STUCK_MS = 500, /* so long a file that was kept for too long is not waited for */
-    /* Small, because every process reads the whole log when it opens the file. */
-    CHECKPOINT_PAGES = 200,
-};
+/* Small, because every process reads the whole log when it opens the file. */
+enum { CHECKPOINT_PAGES = 200 };
 
 static void database_path(const hf__local *local, char *out, size_t out_size)
 {
@@ -58,6 +54,8 @@ static hf_status fail_with(const hf__local *local, sqlite3 *handle, int code, hf
     failure found = {code, HF_DATABASE, ""};
     char path[PATH_MAX];
 
+    if ((code & 0xff) == SQLITE_BUSY && hf__local_db_is_interrupted(local))
+        return hf__interrupted(err);
     for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
         if (failures[i].code == (full ? SQLITE_FULL : code & 0xff))
             found = failures[i];
@@ -249,8 +247,7 @@ static hf_status install(hf__local *local, hf_error *err)
 static hf_status create_schema(hf__local *local, hf_error *err)
 {
     const hf__claim gate = {.mode = HF_EXCLUSIVE};
-    const struct timespec pause = {.tv_nsec = 2000000};
-    int64_t deadline = hf__deadline(BUSY_MS);
+    int64_t since = hf__now_ms();
     char path[PATH_MAX];
     int version = 0;
 
@@ -260,8 +257,8 @@ static hf_status create_schema(hf__local *local, hf_error *err)
         return hf__fail_errno(err, errno == ENOSPC ? HF_UNREACHABLE : HF_CONFIG, errno,
                               "cannot open %s", path);
     hf__local_give_away(path);
-    while (hf__local_lock_byte(fd, &gate, false) != 0 && hf__left_ms(deadline) > 0)
-        (void)nanosleep(&pause, NULL);
+    while (hf__local_lock_byte(fd, &gate, false) != 0 && hf__local_db_may_wait(local, since))
+        (void)hf__poll(NULL, 0, 2);
 
     hf_status status = read_version(local, &version, err);
     if (status == HF_OK && version < HF__LOCAL_SCHEMA) {
@@ -334,32 +331,6 @@ static hf_status notice_boot(hf__local *local, hf_error *err)
 /* ---- opening --------------------------------------------------------------------------------- */
 
 /*
- * SQLite's own pauses grow to 100 ms; our transactions take less than 1 ms. Who keeps the file for
- * much longer may be stopped: it was waited for once, and is not again at once, so that a call with
- * several statements ends in time.
- */
-static int on_busy(void *arg, int count)
-{
-    hf__local *local = arg;
-    hf__local_db *db = &local->db;
-    int64_t now = hf__now_ms();
-    enum { STEP_US = 100, LONGEST_US = 5000 };
-    long pause_us = (long)(count + 1) * STEP_US;
-    struct timespec pause = {
-        .tv_nsec = (pause_us < LONGEST_US ? pause_us : LONGEST_US) * 1000,
-    };
-
-    if (count == 0)
-        db->busy_until = now + (local->busy_ms < BUSY_MS ? local->busy_ms : BUSY_MS);
-    if (now >= db->busy_until || now < db->stuck_until) {
-        db->stuck_until = now + STUCK_MS;
-        return 0;
-    }
-    (void)nanosleep(&pause, NULL);
-    return 1;
-}
-
-/*
  * Creates the file for the owner only, whatever the umask. It must not open an existing file:
  * closing any descriptor of it drops the POSIX locks of all SQLite connections of this process.
  */
@@ -400,7 +371,7 @@ static hf_status open_handle(hf__local *local, hf_error *err)
         db->device = found.st_dev;
         db->inode = found.st_ino;
     }
-    sqlite3_busy_handler(db->handle, on_busy, local);
+    sqlite3_busy_handler(db->handle, hf__local_on_busy, local);
     sqlite3_wal_autocheckpoint(db->handle, CHECKPOINT_PAGES);
     /* Closing the last connection would copy the log into the file and sync, for no benefit. */
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
@@ -453,12 +424,14 @@ static bool was_replaced(const hf__local *local)
            found.st_ino != local->db.inode;
 }
 
-static hf_status enter(hf__local *local, int *from, hf_error *err)
+static hf_status enter(hf__local *local, const hf__local_patience *patience, int *from,
+                       hf_error *err)
 {
-    hf_status status = HF_OK;
+    hf_status status = hf__local_db_take(local, patience, err);
 
     *from = HF__LOCAL_SCHEMA;
-    pthread_mutex_lock(&local->db.mutex);
+    if (status != HF_OK)
+        return status;
     if (local->db.handle != NULL && was_replaced(local)) {
         hf__local_db_close(&local->db);
         hf__local_known_free(local);
@@ -466,26 +439,26 @@ static hf_status enter(hf__local *local, int *from, hf_error *err)
     if (local->db.handle == NULL)
         status = open_database(local, from, err);
     if (status != HF_OK)
-        pthread_mutex_unlock(&local->db.mutex);
+        hf__local_db_leave(local);
     return status;
 }
 
-hf_status hf__local_db_enter(hf__local *local, hf_error *err)
+hf_status hf__local_db_enter(hf__local *local, const hf__local_patience *patience, hf_error *err)
 {
     int from = 0;
-    return enter(local, &from, err);
+    return enter(local, patience, &from, err);
 }
 
 void hf__local_db_leave(hf__local *local)
 {
-    pthread_mutex_unlock(&local->db.mutex);
+    hf__baton_give(&local->db.baton);
 }
 
 hf_status hf__local_init(hf__backend *backend, int *from, int *to, hf_error *err)
 {
     hf__local *local = (hf__local *)backend;
 
-    hf_status status = enter(local, from, err);
+    hf_status status = enter(local, NULL, from, err);
     if (status != HF_OK)
         return status;
     hf__local_db_leave(local);
@@ -534,7 +507,7 @@ hf_status hf__local_ask(hf__backend *backend, hf__question *question, hf_error *
     hf__local *local = (hf__local *)backend;
     sqlite3_stmt *statement = NULL;
 
-    hf_status status = hf__local_db_enter(local, err);
+    hf_status status = hf__local_db_enter(local, NULL, err);
     if (status != HF_OK)
         return status;
     if (sqlite3_prepare_v3(local->db.handle, question->sql, -1, 0, &statement, NULL) != SQLITE_OK)

@@ -283,7 +283,7 @@ static void examine_database(const examination *exam)
         tell(exam, HF_LEVEL_OK, "database", "", "not used: records are off, there are no tokens");
         return;
     }
-    if (hf__local_db_enter(exam->local, &why) != HF_OK) {
+    if (hf__local_db_enter(exam->local, NULL, &why) != HF_OK) {
         tell_error(exam, "database", &why);
         return;
     }
@@ -312,7 +312,7 @@ static const char *find_lease_fault(hf__local *local, hf_error *why)
 {
     if (!local->keeps_records)
         return "records are off, and a lease is one";
-    if (hf__local_db_enter(local, why) != HF_OK)
+    if (hf__local_db_enter(local, NULL, why) != HF_OK)
         return why->message;
     hf_status status = hf__local_begin(local, why);
     if (status == HF_OK)

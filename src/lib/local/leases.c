@@ -72,9 +72,11 @@ hf_status hf__local_refuse_leased(hf__local *local, hf__request *request, hf_err
 
 hf_status hf__local_look_for_leases(hf__local *local, hf__request *request, hf_error *err)
 {
+    const hf__local_patience patience = hf__local_patience_of(local, request);
+
     if (!hf__local_db_exists(local))
         return HF_OK;
-    hf_status status = hf__local_db_enter(local, err);
+    hf_status status = hf__local_db_enter(local, &patience, err);
     if (status != HF_OK)
         return status;
     status = hf__local_refuse_leased(local, request, err);
@@ -82,12 +84,14 @@ hf_status hf__local_look_for_leases(hf__local *local, hf__request *request, hf_e
     return status;
 }
 
-bool hf__local_is_leased(hf__local *local, const hf__claim *claim)
+bool hf__local_is_leased(hf__local *local, const hf__request *request, const hf__claim *claim)
 {
-    hf__request request = {.claims = claim, .count = 1};
+    hf__request of_one = *request;
     hf_error ignored;
 
-    return hf__local_look_for_leases(local, &request, &ignored) == HF_NOT_ACQUIRED;
+    of_one.claims = claim;
+    of_one.count = 1;
+    return hf__local_look_for_leases(local, &of_one, &ignored) == HF_NOT_ACQUIRED;
 }
 
 /* ---- a lease of this store ------------------------------------------------------------------- */
@@ -160,8 +164,9 @@ static void end_lease(hf__local_session *session)
  * renewals, or ends when its time is over.
  */
 hf_status hf__local_release_lease(hf__local_session *session, const hf__claim *claims, size_t count,
-                                  hf_error *err)
+                                  bool brief, hf_error *err)
 {
+    const hf__local_patience patience = hf__local_patience_for(HF__LOCAL_BRIEF_MS);
     hf__local *local = local_of(session->head.backend);
     char name[200];
     size_t missing = 0;
@@ -172,7 +177,7 @@ hf_status hf__local_release_lease(hf__local_session *session, const hf__claim *c
             *err = session->head.why;
         return HF_LOST;
     }
-    hf_status status = hf__local_db_enter(local, &failure);
+    hf_status status = hf__local_db_enter(local, brief ? &patience : NULL, &failure);
     if (status == HF_OK) {
         status = delete_lease(local, session, claims, count, &missing, &failure);
         if (atomic_load(&session->head.holds) == count) /* the last of its keys */
@@ -286,9 +291,10 @@ static hf_status renew_entered(hf__local *local, hf_error *err)
 
 static bool renew(hf__local *local)
 {
+    const hf__local_patience patience = {.until = HF__FOREVER, .renews = true};
     hf_error ignored;
 
-    hf_status status = hf__local_db_enter(local, &ignored);
+    hf_status status = hf__local_db_enter(local, &patience, &ignored);
     if (status != HF_OK)
         return false;
     status = renew_entered(local, &ignored);
@@ -383,7 +389,7 @@ hf_status hf__local_start_renewing(hf__local *local, hf_error *err)
                   : HF_OK;
 }
 
-void hf__local_end_leases(hf__local *local)
+void hf__local_end_leases(hf__local *local, const hf__local_patience *patience)
 {
     hf_error err;
 
@@ -394,7 +400,7 @@ void hf__local_end_leases(hf__local *local)
     hf__cond_signal(&local->renewal_due);
     pthread_mutex_unlock(&local->mutex);
     (void)pthread_join(local->renewer, NULL);
-    hf_status status = hf__local_db_enter(local, &err);
+    hf_status status = hf__local_db_enter(local, patience, &err);
     if (status != HF_OK)
         return; /* they end when their time is over */
     status = hf__local_run(local, &hf__sql_local_drop_store_holders, &err, "i", local->lease_store);
@@ -452,7 +458,8 @@ static hf_status check_entered(hf__local *local, const hf__claim *lease, hf_erro
 
 static hf_status check_leases(hf__local *local, const hf__attempt_plan *plan, hf_error *err)
 {
-    hf_status status = hf__local_db_enter(local, err);
+    const hf__local_patience patience = hf__local_patience_of_plan(plan);
+    hf_status status = hf__local_db_enter(local, &patience, err);
 
     if (status != HF_OK)
         return status;

@@ -67,7 +67,8 @@ static hf_status find_rival(hf__local *local, const hf__claim *claim, hf_mode mo
     return status;
 }
 
-bool hf__local_is_head_stopped(hf__local *local, const hf__claim *claim)
+bool hf__local_is_head_stopped(hf__local *local, const hf__claim *claim,
+                               const hf__local_patience *patience)
 {
     sqlite3_stmt *rows = NULL;
     size_t stopped = 0;
@@ -75,7 +76,7 @@ bool hf__local_is_head_stopped(hf__local *local, const hf__claim *claim)
     bool more = true;
     hf_error why;
 
-    if (!local->keeps_records || hf__local_db_enter(local, &why) != HF_OK)
+    if (!local->keeps_records || hf__local_db_enter(local, patience, &why) != HF_OK)
         return false;
     hf_status status = hf__local_query(local, &hf__sql_local_heads_of_line, &rows, &why, "ii",
                                        (int64_t)claim->space, claim->key);
@@ -98,13 +99,14 @@ bool hf__local_is_head_stopped(hf__local *local, const hf__claim *claim)
 
 bool hf__local_is_asked_for(hf__local *local, const hf__request *request)
 {
+    const hf__local_patience patience = hf__local_patience_of(local, request);
     hf__holder holder = {0};
     bool held = false;
     hf_error ignored;
 
     if (!hf__stands_aside(request) ||
         hf__local_is_held(local, request->ask, &held, &ignored) != HF_OK || !held ||
-        hf__local_db_enter(local, &ignored) != HF_OK)
+        hf__local_db_enter(local, &patience, &ignored) != HF_OK)
         return held;
     (void)!find_rival(local, request->ask, HF_SHARED, true, &holder, &ignored);
     hf__local_db_leave(local);
@@ -115,6 +117,7 @@ bool hf__local_is_asked_for(hf__local *local, const hf__request *request)
 hf_status hf__local_find_holder(hf__backend *backend, const hf__claim *claim, hf__holder *holder,
                                 hf_error *err)
 {
+    const hf__local_patience brief = hf__local_patience_for(HF__LOCAL_BRIEF_MS);
     hf__local *local = (hf__local *)backend;
     hf__claim alone = *claim;
     bool conflicts = false;
@@ -128,7 +131,7 @@ hf_status hf__local_find_holder(hf__backend *backend, const hf__claim *claim, hf
     if (status == HF_OK)
         status = hf__local_is_held(local, &alone, &held, err);
     if (status == HF_OK)
-        status = hf__local_db_enter(local, err);
+        status = hf__local_db_enter(local, &brief, err);
     if (status != HF_OK)
         return status;
     /* A shared claim may be refused for the sake of a waiter: then name who keeps that waiting. */
@@ -138,16 +141,17 @@ hf_status hf__local_find_holder(hf__backend *backend, const hf__claim *claim, hf
 }
 
 /* Also what is leased, which no lock of the kernel tells of. */
-hf_status hf__local_probe_claims(hf__backend *backend, const hf__claim *claims, size_t count,
-                                 bool held, size_t *first, hf_error *err)
+hf_status hf__local_probe_claims(hf__backend *backend, const hf__request *request, bool held,
+                                 size_t *first, hf_error *err)
 {
+    const hf__claim *claims = request->claims;
     hf__local *local = (hf__local *)backend;
     hf_status status = HF_OK;
 
-    for (*first = 0; *first < count; ++*first) {
+    for (*first = 0; *first < request->count; ++*first) {
         bool is = false;
         status = hf__local_is_held(local, &claims[*first], &is, err);
-        is = is || hf__local_is_leased(local, &claims[*first]);
+        is = is || hf__local_is_leased(local, request, &claims[*first]);
         if (status != HF_OK || is == held)
             break;
     }
@@ -387,7 +391,7 @@ hf_status hf__local_list(hf__backend *backend, struct pg_conn *conn, hf__view_si
     hf_status status = HF_OK;
 
     if (local->keeps_records && hf__local_db_exists(local)) {
-        status = hf__local_db_enter(local, err);
+        status = hf__local_db_enter(local, NULL, err);
         if (status != HF_OK)
             return status;
         status = read_records(local, &table, err);
@@ -461,7 +465,7 @@ hf_status hf__local_list_past(hf__backend *backend, int64_t since_ms, hf__view_s
         return hf__fail(err, HF_NO_SCHEMA, "records are switched off for this store");
     if (!hf__local_db_exists(local))
         return HF_OK;
-    hf_status status = hf__local_db_enter(local, err);
+    hf_status status = hf__local_db_enter(local, NULL, err);
     if (status != HF_OK)
         return status;
     status = read_rows(local, since_ms, sink, err);

@@ -30,14 +30,14 @@ static void free_sessions(hf__local *local)
 }
 
 /* Deletes the records of what is still held, and about to be released, and those that stayed. */
-static void drop_records(hf__local *local)
+static void drop_records(hf__local *local, const hf__local_patience *patience)
 {
     hf_error err;
 
     for (hf__local_session *session = local->sessions; session != NULL; session = session->next) {
         if (session->held.count == 0 && !session->has_stale)
             continue;
-        hf_status status = hf__local_db_enter(local, &err);
+        hf_status status = hf__local_db_enter(local, patience, &err);
         if (status == HF_OK) {
             status = hf__local_run(local, &hf__sql_local_drop_session, &err, "i", session->id);
             hf__local_db_leave(local);
@@ -50,14 +50,15 @@ static void drop_records(hf__local *local)
 
 static void local_close(hf__backend *backend)
 {
+    const hf__local_patience patience = hf__local_patience_for(HF__LOCAL_CLOSE_MS);
     hf__local *local = (hf__local *)backend;
 
-    hf__local_flush(local);
-    hf__local_end_leases(local);
+    hf__local_flush(local, &patience);
+    hf__local_end_leases(local, &patience);
     /* Short-lived programs never get to the watcher's sweep. */
     if (local->db.handle != NULL && local->keeps_records) {
-        drop_records(local);
-        hf__local_sweep(local);
+        drop_records(local, &patience);
+        hf__local_sweep(local, &patience);
     }
     hf__local_db_close(&local->db);
     hf__local_connections_close(local);
@@ -65,7 +66,7 @@ static void local_close(hf__backend *backend)
     pthread_mutex_destroy(&local->mutex);
     hf__cond_destroy(&local->released);
     hf__cond_destroy(&local->renewal_due);
-    pthread_mutex_destroy(&local->db.mutex);
+    hf__baton_destroy(&local->db.baton);
     pthread_mutex_destroy(&local->bell.mutex);
     pthread_cond_destroy(&local->bell.rung);
     free_memory(local);
@@ -224,7 +225,7 @@ hf_status hf__local_open(const hf_store_options *options, hf__backend **backend,
     pthread_mutex_init(&local->mutex, NULL);
     hf__cond_init(&local->released);
     hf__cond_init(&local->renewal_due);
-    pthread_mutex_init(&local->db.mutex, NULL);
+    hf__baton_init(&local->db.baton);
     pthread_mutex_init(&local->bell.mutex, NULL);
     pthread_cond_init(&local->bell.rung, NULL);
     *backend = &local->head;

@@ -11,8 +11,8 @@
  * held, only the kernel knows. Leases alone are rows (leases.c), and their keys' bytes are locked
  * only while they are taken, looked for, or written under.
  *
- * Mutexes are taken in this order: the database's (which may be held for seconds while another
- * process writes), hf__local's, a session's, a wait's, the bell's.
+ * Mutexes are taken in this order: the database's baton (which may be kept for seconds while
+ * another process writes), hf__local's, a session's, a wait's, the bell's.
  *
  * "Enters by itself" below means that the function calls hf__local_db_enter and _leave, so the
  * caller must not have entered.
@@ -23,7 +23,7 @@
 #include <sqlite3.h>
 #include <sys/types.h>
 
-#include "base/fibers/fiber.h"
+#include "base/thread.h"
 #include "lib/backend/attempt.h"
 #include "lib/local/sql.h"
 
@@ -190,11 +190,10 @@ HF_MUST_CHECK hf_status hf__local_is_held(hf__local *local, const hf__claim *cla
 /* Operations: see hf__backend_ops. Those that write records enter by themselves. */
 hf_status hf__local_try_claims(hf__backend *backend, hf__request *request, hf_error *err);
 hf_status hf__local_release_claims(hf__session *session, const hf__claim *claims, size_t count,
-                                   hf_error *err);
+                                   bool brief, hf_error *err);
 hf_status hf__local_confirm_claims(hf__session *session, const hf__claim *claims, size_t count,
                                    hf_error *err);
-hf_status hf__local_renew_claims(hf__session *session, const hf__claim *claims, size_t count,
-                                 int64_t *token, hf_error *err);
+hf_status hf__local_renew_claims(hf__session *session, hf__request *request, hf_error *err);
 void hf__local_leave_session(hf__session *session, unsigned keys);
 hf_status hf__local_is_contended(hf__backend *backend, const hf__claim *claim, bool *contended,
                                  hf_error *err);
@@ -255,7 +254,7 @@ bool hf__local_is_interrupted(hf__local *local, const hf_cancel *cancel);
  * may share a counter, so await_wake may return early.
  */
 void hf__local_count_releases(hf__local *local, const hf__claim *claims, size_t count);
-hf_status hf__local_listen(hf__backend *backend, int64_t wake, const hf_cancel *cancel,
+hf_status hf__local_listen(hf__backend *backend, int64_t wake, const hf__request *request,
                            uint64_t *ticket, hf_error *err);
 hf_status hf__local_await_wake(hf__backend *backend, int64_t wake, const hf_cancel *cancel,
                                uint64_t *ticket, int ms, hf_error *err);
@@ -267,26 +266,58 @@ hf_status hf__local_await_wake(hf__backend *backend, int64_t wake, const hf_canc
  */
 HF_MUST_CHECK hf_status hf__local_find_deadlock(hf__local_wait *wait, hf_error *err);
 
+/* ---- patience.c ------------------------------------------------------------------------------ */
+
+/*
+ * How long a call waits for a process that writes a record, and perhaps was stopped there: no
+ * longer than its own limit and a moment, and not once it has been cancelled.
+ */
+typedef struct hf__local_patience {
+    int64_t until;           /* hf__now_ms() clock, or HF__FOREVER */
+    bool interruptible;      /* hf_store_interrupt ends it, too */
+    bool renews;             /* and so does the end of the renewer, which has it */
+    const hf_cancel *cancel; /* and this; may be NULL */
+} hf__local_patience;
+
+/* For what is written for views alone: behind a release, and when a store is closed; and beside a
+ * call, or when it is over. */
+enum { HF__LOCAL_CLOSE_MS = 1500, HF__LOCAL_BRIEF_MS = 500 };
+
+hf__local_patience hf__local_patience_of(const hf__local *local, const hf__request *request);
+hf__local_patience hf__local_patience_of_plan(const hf__attempt_plan *plan);
+hf__local_patience hf__local_patience_for(int ms); /* from now on */
+
 /* ---- database.c ------------------------------------------------------------------------------ */
 
 enum { HF__LOCAL_SCHEMA = 3 }; /* the number of the newest schema_NNN.sql */
 
 typedef struct hf__local_db {
-    pthread_mutex_t mutex;
+    hf__baton baton;
     sqlite3 *handle; /* opened when first needed, so that opening the store is fast */
     sqlite3_stmt *statement[HF__SQL_LOCAL_PREPARED]; /* by hf__sql.prepared */
     dev_t device;                                    /* of the open file: has it been replaced? */
     ino_t inode;
-    int64_t busy_until;  /* of the statement that waits for another process */
-    int64_t stuck_until; /* the last such wait was in vain: until then there is no other */
+    hf__local_patience patience; /* of who has the baton */
+    int64_t busy_since;          /* the statement that waits for another process */
+    int64_t stuck_until;         /* the last such wait was in vain: until then there is no other */
 } hf__local_db;
 
+/* patience.c: enter's first step, see there; and, for who has the database, SQLite's busy handler,
+ * whether it may go on waiting for another process, and why not. */
+HF_MUST_CHECK hf_status hf__local_db_take(hf__local *local, const hf__local_patience *patience,
+                                          hf_error *err);
+int hf__local_on_busy(void *local, int count);
+bool hf__local_db_may_wait(const hf__local *local, int64_t since);
+bool hf__local_db_is_interrupted(const hf__local *local);
+
 /*
- * Between enter and leave the calling thread has the database to itself. Where needed, enter opens
- * it, creates the schema and notices a reboot. HF_CONFIG, HF_UNREACHABLE, HF_NO_SCHEMA and others;
- * after a failure do not call leave.
+ * Between enter and leave the caller has the database to itself. Where needed, enter opens it,
+ * creates the schema and notices a reboot. All that waits for others there ends with the patience
+ * (NULL: as long as a record may take), as HF_UNREACHABLE, or HF_INTERRUPTED. HF_CONFIG,
+ * HF_NO_SCHEMA and others; after a failure do not call leave.
  */
-HF_MUST_CHECK hf_status hf__local_db_enter(hf__local *local, hf_error *err);
+HF_MUST_CHECK hf_status hf__local_db_enter(hf__local *local, const hf__local_patience *patience,
+                                           hf_error *err);
 void hf__local_db_leave(hf__local *local);
 
 /* Between enter and leave, or when no other thread uses the store any more. */
@@ -339,8 +370,8 @@ HF_MUST_CHECK hf_status hf__local_drop_holders(hf__local *local, int64_t session
                                                const hf__claim *claims, size_t count,
                                                hf_error *err);
 
-/* HF_COLLISION when the key is recorded under another label. Enters by itself. */
-HF_MUST_CHECK hf_status hf__local_check_label(hf__local *local, const hf__claim *claim,
+/* HF_COLLISION when the key of request->blocked has another label in records. Enters by itself. */
+HF_MUST_CHECK hf_status hf__local_check_label(hf__local *local, const hf__request *request,
                                               hf_error *err);
 
 /* Forgets the checked labels: the database is another one, or the store is closed. */
@@ -363,13 +394,14 @@ int64_t hf__local_clock_ms(const hf__local *local);
 /*
  * Is a claim leased by somebody, in a mode that conflicts? HF_NOT_ACQUIRED, with request->blocked
  * and free_at. The caller has the bytes of the claims. Between enter and leave; look_for enters by
- * itself. is_leased also needs no byte, and takes a failure to look for a no.
+ * itself. is_leased looks for one claim of the request, needs no byte, and takes a failure to look
+ * for a no.
  */
 HF_MUST_CHECK hf_status hf__local_refuse_leased(hf__local *local, hf__request *request,
                                                 hf_error *err);
 HF_MUST_CHECK hf_status hf__local_look_for_leases(hf__local *local, hf__request *request,
                                                   hf_error *err);
-bool hf__local_is_leased(hf__local *local, const hf__claim *claim);
+bool hf__local_is_leased(hf__local *local, const hf__request *request, const hf__claim *claim);
 
 /* A part of put_holders; and what follows its commit, before leave. */
 HF_MUST_CHECK hf_status hf__local_lease(hf__local *local, hf__local_session *session, int lease_ms,
@@ -378,11 +410,11 @@ void hf__local_leased(hf__local_session *session, int lease_ms, int64_t until_ms
 
 /* As the operation release_claims. Enters by itself. */
 HF_MUST_CHECK hf_status hf__local_release_lease(hf__local_session *session, const hf__claim *claims,
-                                                size_t count, hf_error *err);
+                                                size_t count, bool brief, hf_error *err);
 
 /* Before the first lease. HF_NO_SCHEMA: no records are kept. end: at the end of the store. */
 HF_MUST_CHECK hf_status hf__local_start_renewing(hf__local *local, hf_error *err);
-void hf__local_end_leases(hf__local *local);
+void hf__local_end_leases(hf__local *local, const hf__local_patience *patience);
 
 /* Leaves it to the renewer: the watcher has to tell of losses in time. False: there is none. */
 bool hf__local_leave_upkeep(hf__local *local, bool flush, bool sweep);
@@ -423,13 +455,13 @@ void hf__local_note(hf__backend *backend, const hf__event *event);
 void hf__local_upkeep(hf__local *local, bool flush, bool sweep);
 
 /* Writes the buffered events; failures are logged. Enters by itself. */
-void hf__local_flush(hf__local *local);
+void hf__local_flush(hf__local *local, const hf__local_patience *patience);
 
 /*
  * Deletes old records and those of dead processes, at most once an hour for all processes together;
  * failures are logged. Enters by itself.
  */
-void hf__local_sweep(hf__local *local);
+void hf__local_sweep(hf__local *local, const hf__local_patience *patience);
 
 /* Deletes the records of dead processes; *dead is how many. Between enter and leave. */
 HF_MUST_CHECK hf_status hf__local_bury(hf__local *local, int *dead, hf_error *err);
@@ -438,9 +470,10 @@ HF_MUST_CHECK hf_status hf__local_bury(hf__local *local, int *dead, hf_error *er
 
 /*
  * Is the first in line for the key a process that was stopped, as far as that is recorded and can
- * be seen from here? It locks nothing before it goes on. Takes the database's mutex.
+ * be seen from here? It locks nothing before it goes on. Enters by itself.
  */
-bool hf__local_is_head_stopped(hf__local *local, const hf__claim *claim);
+bool hf__local_is_head_stopped(hf__local *local, const hf__claim *claim,
+                               const hf__local_patience *patience);
 
 /*
  * Has somebody asked for the key of a lease, who is to get it first? Not if that one was stopped
@@ -451,8 +484,8 @@ bool hf__local_is_asked_for(hf__local *local, const hf__request *request);
 /* Operations: see hf__backend_ops. They enter by themselves. */
 hf_status hf__local_find_holder(hf__backend *backend, const hf__claim *claim, hf__holder *holder,
                                 hf_error *err);
-hf_status hf__local_probe_claims(hf__backend *backend, const hf__claim *claims, size_t count,
-                                 bool held, size_t *first, hf_error *err);
+hf_status hf__local_probe_claims(hf__backend *backend, const hf__request *request, bool held,
+                                 size_t *first, hf_error *err);
 hf_status hf__local_list(hf__backend *backend, struct pg_conn *conn, hf__view_sink *sink,
                          hf_error *err);
 hf_status hf__local_list_past(hf__backend *backend, int64_t since_ms, hf__view_sink *sink,
@@ -507,7 +540,7 @@ struct hf__local {
 
     pthread_mutex_t mutex; /* guards what follows, up to db */
     hf__cond released;     /* wakes the threads in await_wake */
-    bool interrupted;
+    atomic_bool interrupted;
     unsigned awaiting;                  /* threads in await_wake */
     uint64_t releases[HF__LOCAL_WAKES]; /* releases of this process, hashed by wake */
     hf__local_session *shared_session;
@@ -517,7 +550,7 @@ struct hf__local {
     unsigned idle_count;
     int64_t lease_store; /* its name in the table leases; 0: it never had one */
     bool renews;         /* there is a renewer */
-    bool renewing_ends;
+    atomic_bool renewing_ends;
     pthread_t renewer;
     hf__cond renewal_due;
     int64_t renew_at; /* hf__now_ms(); 0: nothing is leased */
@@ -525,7 +558,7 @@ struct hf__local {
     bool sweep_due;
 
     hf__local_db db;
-    hf__local_known *known; /* under db.mutex */
+    hf__local_known *known; /* under db.baton */
     hf__local_bell bell;
 
     /* used by the watcher's thread only; hf__now_ms() */

@@ -145,13 +145,15 @@ static hf_status note_label(hf__local *local, const hf__claim *claim, int64_t no
     return status;
 }
 
-hf_status hf__local_check_label(hf__local *local, const hf__claim *claim, hf_error *err)
+hf_status hf__local_check_label(hf__local *local, const hf__request *request, hf_error *err)
 {
+    const hf__local_patience patience = hf__local_patience_of(local, request);
+    const hf__claim *claim = &request->claims[request->blocked];
     label_row row = {0};
 
     if (claim->label == NULL || claim->label_size == 0)
         return HF_OK;
-    hf_status status = hf__local_db_enter(local, err);
+    hf_status status = hf__local_db_enter(local, &patience, err);
     if (status != HF_OK)
         return status;
     if (!is_known(local, claim))
@@ -379,7 +381,7 @@ hf_status hf__local_claim_schedule(hf__backend *backend, const char *label, int6
 {
     hf__local *local = (hf__local *)backend;
 
-    hf_status status = hf__local_db_enter(local, err);
+    hf_status status = hf__local_db_enter(local, NULL, err);
     if (status != HF_OK)
         return status;
     status = hf__local_begin(local, err);

@@ -311,16 +311,19 @@ void hf__local_session_grant(hf__local_session *session, hf__request *request)
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-/* The lock has been released already, so a failure is only logged: closing tries it again. */
+/* The lock has been released already, so nobody waits for long, and a failure is only logged:
+ * closing tries it again. */
 static void drop_records(hf__local *local, hf__local_session *session, const hf__claim *claims,
-                         size_t count)
+                         size_t count, bool brief)
 {
+    const hf__local_patience patience =
+        hf__local_patience_for(brief ? HF__LOCAL_BRIEF_MS : HF__LOCAL_CLOSE_MS);
     hf_error err;
     hf_status status;
 
     if (!local->keeps_records)
         return;
-    status = hf__local_db_enter(local, &err);
+    status = hf__local_db_enter(local, &patience, &err);
     if (status == HF_OK) {
         status = hf__local_drop_holders(local, session->id, claims, count, &err);
         hf__local_db_leave(local);
@@ -349,20 +352,21 @@ static bool are_current(hf__local_session *session, const hf__claim *claims, siz
 hf_status hf__local_session_record(hf__local_session *session, hf__request *request, hf_error *err)
 {
     hf__local *local = local_of(session->head.backend);
+    const hf__local_patience patience = hf__local_patience_of(local, request);
 
     request->token = 0;
     if (!local->keeps_records)
         return hf__local_look_for_leases(local, request, err);
-    hf_status status = hf__local_db_enter(local, err);
+    hf_status status = hf__local_db_enter(local, &patience, err);
     if (status != HF_OK)
         return status;
     status = hf__local_put_holders(session, request, err);
     hf__local_db_leave(local);
     if (status == HF_OK && !are_current(session, request->claims, request->count)) {
         if (request->lifetime == HF_LEASE)
-            (void)!hf__local_release_lease(session, request->claims, request->count, NULL);
+            (void)!hf__local_release_lease(session, request->claims, request->count, true, NULL);
         else
-            drop_records(local, session, request->claims, request->count);
+            drop_records(local, session, request->claims, request->count, true);
         status = hf__fail(err, HF_LOST, "the files in %s/locks were replaced", local->folder);
     }
     return status;
@@ -423,15 +427,16 @@ static hf_status try_once(hf__local *local, hf__request *request, hf__local_gate
 static bool goes_on(hf__local *local, const hf__request *request, int64_t until,
                     hf__local_gates *gates)
 {
+    const hf__local_patience patience = hf__local_patience_of(local, request);
+    const hf__claim *blocked = &request->claims[request->blocked];
     hf__local_gates next = {.past = gates->past};
 
-    if (gates->stood && hf__local_is_leased(local, &request->claims[request->blocked]))
+    if (gates->stood && hf__local_is_leased(local, request, blocked))
         return false;
     if (gates->stood) {
         (void)hf__poll(NULL, 0, GLANCE_MS);
         next.pass = hf__left_ms(until) == 0;
-    } else if (gates->shut &&
-               hf__local_is_head_stopped(local, &request->claims[request->blocked])) {
+    } else if (gates->shut && hf__local_is_head_stopped(local, blocked, &patience)) {
         next.past = request->blocked + 1;
         next.pass = gates->pass;
     } else {
@@ -463,7 +468,7 @@ hf_status hf__local_try_claims(hf__backend *backend, hf__request *request, hf_er
     if (status != HF_NOT_ACQUIRED || !local->keeps_records)
         return status;
     /* If two labels share the key, say so: "held by another" would mislead. */
-    hf_status label = hf__local_check_label(local, &request->claims[request->blocked], err);
+    hf_status label = hf__local_check_label(local, request, err);
     return label == HF_OK ? HF_NOT_ACQUIRED : label;
 }
 
@@ -491,14 +496,14 @@ static hf_status say_lost(const hf__local_session *session, const hf__claim *cla
 }
 
 hf_status hf__local_release_claims(hf__session *head, const hf__claim *claims, size_t count,
-                                   hf_error *err)
+                                   bool brief, hf_error *err)
 {
     hf__local_session *session = session_of(head);
     hf__local *local = local_of(head->backend);
     hf_status status = HF_OK;
 
     if (head->lifetime == HF_LEASE)
-        return hf__local_release_lease(session, claims, count, err);
+        return hf__local_release_lease(session, claims, count, brief, err);
     pthread_mutex_lock(&session->mutex);
     for (size_t i = 0; i < count; i++) {
         bool held = is_still_held(session, &claims[i]);
@@ -507,7 +512,7 @@ hf_status hf__local_release_claims(hf__session *head, const hf__claim *claims, s
     }
     pthread_mutex_unlock(&session->mutex);
     hf__local_count_releases(local, claims, count);
-    drop_records(local, session, claims, count);
+    drop_records(local, session, claims, count, brief);
     return status;
 }
 
@@ -529,16 +534,12 @@ hf_status hf__local_confirm_claims(hf__session *head, const hf__claim *claims, s
 
 /* Before the record, which would drop a rival's; and behind it, so that no rival's token is smaller
  * than that of who is told that it holds the lock. */
-hf_status hf__local_renew_claims(hf__session *head, const hf__claim *claims, size_t count,
-                                 int64_t *token, hf_error *err)
+hf_status hf__local_renew_claims(hf__session *head, hf__request *request, hf_error *err)
 {
-    hf__request request = {.claims = claims, .count = count, .lifetime = HF_SESSION};
-
-    *token = 0;
-    hf_status status = hf__local_confirm_claims(head, claims, count, err);
+    request->token = 0;
+    hf_status status = hf__local_confirm_claims(head, request->claims, request->count, err);
     if (status == HF_OK)
-        status = hf__local_session_record(session_of(head), &request, err);
-    *token = request.token;
+        status = hf__local_session_record(session_of(head), request, err);
     if (status == HF_LOST && err != NULL)
         err->code = HF_UNREACHABLE;
     return status == HF_LOST ? HF_UNREACHABLE : status;
@@ -547,6 +548,7 @@ hf_status hf__local_renew_claims(hf__session *head, const hf__claim *claims, siz
 hf_status hf__local_is_contended(hf__backend *backend, const hf__claim *claim, bool *contended,
                                  hf_error *err)
 {
+    const hf__local_patience brief = hf__local_patience_for(HF__LOCAL_BRIEF_MS);
     hf__local *local = local_of(backend);
     hf__local_session *shared_session = NULL;
 
@@ -556,7 +558,7 @@ hf_status hf__local_is_contended(hf__backend *backend, const hf__claim *claim, b
     pthread_mutex_lock(&shared_session->mutex);
     status = is_gate_taken(local, &shared_session->files, claim, HF_EXCLUSIVE, contended, err);
     pthread_mutex_unlock(&shared_session->mutex);
-    *contended = *contended && !hf__local_is_head_stopped(local, claim);
+    *contended = *contended && !hf__local_is_head_stopped(local, claim, &brief);
     return status;
 }
 

@@ -108,7 +108,7 @@ static size_t take_dropped(hf__local_bell *bell, bool *pending)
     return dropped;
 }
 
-void hf__local_flush(hf__local *local)
+void hf__local_flush(hf__local *local, const hf__local_patience *patience)
 {
     bool pending = false;
     hf_error err;
@@ -119,7 +119,7 @@ void hf__local_flush(hf__local *local)
                 dropped);
     if (!pending)
         return;
-    hf_status status = hf__local_db_enter(local, &err);
+    hf_status status = hf__local_db_enter(local, patience, &err);
     if (status == HF_OK) {
         status = write_events(local, &err);
         hf__local_db_leave(local);
@@ -245,11 +245,11 @@ static hf_status sweep_if_due(hf__local *local, hf_error *err)
     return status == HF_OK && due ? sweep_rows(local, now_ms, err) : status;
 }
 
-void hf__local_sweep(hf__local *local)
+void hf__local_sweep(hf__local *local, const hf__local_patience *patience)
 {
     hf_error err;
 
-    hf_status status = hf__local_db_enter(local, &err);
+    hf_status status = hf__local_db_enter(local, patience, &err);
     if (status == HF_OK) {
         status = hf__local_begin(local, &err);
         if (status == HF_OK)
@@ -272,9 +272,9 @@ static void check_sessions(hf__local *local)
 
 static bool has_database(hf__local *local)
 {
-    pthread_mutex_lock(&local->db.mutex);
+    hf__baton_take(&local->db.baton);
     bool open = local->db.handle != NULL;
-    pthread_mutex_unlock(&local->db.mutex);
+    hf__local_db_leave(local);
     return open;
 }
 
@@ -306,10 +306,13 @@ static bool sleep_till_due(hf__local *local, int64_t until, bool *flush)
 
 void hf__local_upkeep(hf__local *local, bool flush, bool sweep)
 {
+    /* Closing the store waits for it. */
+    const hf__local_patience patience = hf__local_patience_for(HF__LOCAL_CLOSE_MS);
+
     if (flush)
-        hf__local_flush(local);
+        hf__local_flush(local, &patience);
     if (sweep && local->keeps_records && has_database(local))
-        hf__local_sweep(local);
+        hf__local_sweep(local, &patience);
 }
 
 void hf__local_watch(hf__backend *backend, int ms)

@@ -119,13 +119,21 @@ static hf_status start_helper(hf__local_wait *wait, hf_error *err)
 
 /* ---- the caller's thread --------------------------------------------------------------------- */
 
+static int64_t min_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* Records the wait and searches for a deadlock. Other failures than HF_DEADLOCK are logged. */
 static hf_status look_around(hf__local_wait *wait, size_t position, bool at_head, bool search,
                              hf_error *err)
 {
+    hf__local_patience patience = hf__local_patience_of(wait->local, wait->request);
     hf_error why;
 
-    hf_status status = hf__local_db_enter(wait->local, &why);
+    /* The wait itself needs no record. */
+    patience.until = min_of(patience.until, hf__deadline(HF__LOCAL_BRIEF_MS));
+    hf_status status = hf__local_db_enter(wait->local, &patience, &why);
     if (status == HF_OK) {
         status = hf__local_put_wait(wait, position, at_head, &why);
         if (status == HF_OK && search && position < wait->request->count)
@@ -145,11 +153,6 @@ static bool is_record_old(const hf__local_wait *wait)
            (wait->position != wait->recorded_position || wait->at_head != wait->recorded_at_head);
 }
 
-static int64_t min_of(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* What a wait behind a gate saw when it looked at the key last. */
 struct glance {
     int64_t next_at;
@@ -157,27 +160,25 @@ struct glance {
     size_t position;
 };
 
-/*
- * wait->mutex is held, and unlocked while the database is used. The key is held: is it only a
- * stopped waiter that keeps the shared claim from joining?
- */
+/* wait->mutex is held, and unlocked while the database is used. */
+static bool is_leased(hf__local_wait *wait, const hf__claim *claim)
+{
+    pthread_mutex_unlock(&wait->mutex);
+    bool leased = hf__local_is_leased(wait->local, wait->request, claim);
+    pthread_mutex_lock(&wait->mutex);
+    return leased || wait->at_head || claim != &wait->request->claims[wait->position];
+}
+
+/* Likewise. The key is held: does only a stopped waiter keep the shared claim from joining? */
 static bool joins_past_stopped(hf__local_wait *wait, const hf__claim *claim)
 {
     if (claim->mode != HF_SHARED)
         return false;
     pthread_mutex_unlock(&wait->mutex);
-    bool stopped = hf__local_is_head_stopped(wait->local, claim);
+    const hf__local_patience patience = hf__local_patience_of(wait->local, wait->request);
+    bool stopped = hf__local_is_head_stopped(wait->local, claim, &patience);
     pthread_mutex_lock(&wait->mutex);
     return stopped && !wait->at_head && claim == &wait->request->claims[wait->position];
-}
-
-/* wait->mutex is held, and unlocked while the database is used. */
-static bool is_leased(hf__local_wait *wait, const hf__claim *claim)
-{
-    pthread_mutex_unlock(&wait->mutex);
-    bool leased = hf__local_is_leased(wait->local, claim);
-    pthread_mutex_lock(&wait->mutex);
-    return leased || wait->at_head || claim != &wait->request->claims[wait->position];
 }
 
 /* wait->mutex is held. True when the key could be had for long enough, and has been locked now. */
@@ -409,11 +410,12 @@ static hf_status wait_for_helper(hf__local_wait *wait, hf_error *err)
 
 static void forget_record(hf__local_wait *wait)
 {
+    const hf__local_patience brief = hf__local_patience_for(HF__LOCAL_BRIEF_MS);
     hf_error err;
 
     if (wait->id == 0)
         return;
-    hf_status status = hf__local_db_enter(wait->local, &err);
+    hf_status status = hf__local_db_enter(wait->local, &brief, &err);
     if (status == HF_OK) {
         status = hf__local_drop_wait(wait, &err);
         hf__local_db_leave(wait->local);
@@ -467,7 +469,7 @@ static hf_status await_end_of_lease(hf__local_wait *wait, hf__request *request, 
     wait->done = false;
     do
         status = pause_wait(wait, request, &look_at, err);
-    while (status == HF_OK && hf__local_is_leased(wait->local, claim));
+    while (status == HF_OK && hf__local_is_leased(wait->local, request, claim));
     return status;
 }
 

@@ -49,10 +49,7 @@ void hf__local_interrupt(hf__backend *backend, bool all)
 
 bool hf__local_is_interrupted(hf__local *local, const hf_cancel *cancel)
 {
-    pthread_mutex_lock(&local->mutex);
-    bool interrupted = local->interrupted || hf__is_cancelled(cancel);
-    pthread_mutex_unlock(&local->mutex);
-    return interrupted;
+    return atomic_load(&local->interrupted) || hf__is_cancelled(cancel);
 }
 
 /* ---- waits that no queue serves -------------------------------------------------------------- */
@@ -72,12 +69,12 @@ void hf__local_count_releases(hf__local *local, const hf__claim *claims, size_t 
     pthread_mutex_unlock(&local->mutex);
 }
 
-hf_status hf__local_listen(hf__backend *backend, int64_t wake, const hf_cancel *cancel,
+hf_status hf__local_listen(hf__backend *backend, int64_t wake, const hf__request *request,
                            uint64_t *ticket, hf_error *err)
 {
     hf__local *local = (hf__local *)backend;
 
-    (void)cancel, (void)err;
+    (void)request, (void)err;
     pthread_mutex_lock(&local->mutex);
     *ticket = *releases_of(local, wake);
     pthread_mutex_unlock(&local->mutex);

@@ -306,7 +306,8 @@ static hf_status acquire_at_store(struct acquiring *acquiring, const hf__claim *
     if (status == HF_OK && !make_holds(waiters, count, &request)) {
         for (size_t i = 0; i < request.count; i++)
             wanted[i].term = request.token;
-        (void)!store->backend->ops->release_claims(request.session, wanted, request.count, NULL);
+        (void)!store->backend->ops->release_claims(request.session, wanted, request.count, true,
+                                                   NULL);
         hf__session_leave(request.session, (unsigned)request.count);
         status = hf__no_memory(err);
     }
@@ -358,24 +359,28 @@ static hf_status renew_joined(struct acquiring *acquiring, size_t from, struct w
     for (size_t i = from; status == HF_OK && i < acquiring->lock->count; i++) {
         struct grant *grant = &acquiring->lock->grants[i];
         struct waiter *waiter = &waiters[i - from];
+        hf__request request = {.claims = &grant->claim,
+                               .count = 1,
+                               .began = acquiring->began,
+                               .deadline = acquiring->deadline,
+                               .cancel = acquiring->spec->cancel};
         bool contended = false;
-        int64_t token = 0;
         if (waiter->state != WAITER_JOINS)
             continue;
         if (waiter->reenters) {
-            token = grant->hold->token;
+            request.token = grant->hold->token;
         } else {
-            status = ops->renew_claims(grant->hold->session, &grant->claim, 1, &token, err);
+            status = ops->renew_claims(grant->hold->session, &request, err);
             if (status == HF_OK && waiter->mode == HF_SHARED &&
                 waiter->handover % LOOK_OUTSIDE_EVERY == 0)
                 status = ops->is_contended(store->backend, &grant->claim, &contended, err);
         }
         pthread_mutex_lock(&store->mutex);
-        grant->hold->token = token;
+        grant->hold->token = request.token;
         grant->key_state->draining |= contended;
         pthread_mutex_unlock(&store->mutex);
-        if (token > acquiring->lock->token)
-            acquiring->lock->token = token;
+        if (request.token > acquiring->lock->token)
+            acquiring->lock->token = request.token;
     }
     return status;
 }

@@ -64,7 +64,8 @@ static bool hand_over(hf_store *store, struct grant *grant, hf_status *status, h
 }
 
 /* Without memory for all claims, they are released one by one. */
-static hf_status release_group(hf_store *store, struct grant *grants, size_t count, hf_error *err)
+static hf_status release_group(hf_store *store, struct grant *grants, size_t count, bool brief,
+                               hf_error *err)
 {
     hf__session *session = grants[0].hold->session;
     hf__claim single = {0};
@@ -76,7 +77,7 @@ static hf_status release_group(hf_store *store, struct grant *grants, size_t cou
     for (size_t start = 0; start < count; start += step) {
         for (size_t i = 0; i < step; i++)
             claims[i] = grants[start + i].claim;
-        hf_status status = store->backend->ops->release_claims(session, claims, step, err);
+        hf_status status = store->backend->ops->release_claims(session, claims, step, brief, err);
         if (status != HF_OK)
             result = status;
     }
@@ -147,11 +148,12 @@ static void confirm_claims(struct hf_lock *lock, size_t from)
 static hf_status end_claims(struct hf_lock *lock, size_t from, bool is_free, hf_error *err)
 {
     hf_store *store = lock->store;
+    bool was_held = lock->acquired_ms != 0; /* otherwise its acquire has failed: nobody is told */
     size_t until = lock->count;
     hf_status result = HF_OK;
 
     pthread_mutex_lock(&store->mutex);
-    if (!is_free)
+    if (!is_free && was_held)
         confirm_claims(lock, from);
     for (size_t i = from; i < until; i++)
         if (lock->grants[i].hold && !hand_over(store, &lock->grants[i], &result, err))
@@ -165,7 +167,7 @@ static hf_status end_claims(struct hf_lock *lock, size_t from, bool is_free, hf_
             end++;
         hf_status status = HF_OK;
         if (!is_free)
-            status = release_group(store, &lock->grants[start], end - start, err);
+            status = release_group(store, &lock->grants[start], end - start, !was_held, err);
         if (status != HF_OK)
             result = status;
         finish_release(store, &lock->grants[start], end - start);

@@ -123,6 +123,16 @@ static bool is_stopped(const struct acquiring *acquiring)
     return stopped;
 }
 
+static hf__request within_limits(const struct acquiring *acquiring, const hf__claim *claims,
+                                 size_t count)
+{
+    return (hf__request){.claims = claims,
+                         .count = count,
+                         .began = acquiring->began,
+                         .deadline = acquiring->deadline,
+                         .cancel = acquiring->spec->cancel};
+}
+
 /* ---- the number of slots --------------------------------------------------------------------- */
 
 static hf_status is_other_size_used(struct acquiring *acquiring, const hf__claim *base, bool *used,
@@ -137,7 +147,8 @@ static hf_status is_other_size_used(struct acquiring *acquiring, const hf__claim
     for (size_t i = 0; i < count; i++)
         if (is_held_inside(acquiring->store, &claims[i]))
             return HF_OK;
-    hf_status status = backend->ops->probe_claims(backend, claims, count, true, &first, err);
+    const hf__request request = within_limits(acquiring, claims, count);
+    hf_status status = backend->ops->probe_claims(backend, &request, true, &first, err);
     *used = first < count;
     return status;
 }
@@ -228,8 +239,9 @@ static hf_status find_slot(const struct acquiring *acquiring, const hf__claim *b
             count++;
     }
     hf_status status = HF_OK;
+    const hf__request request = within_limits(acquiring, claims, count);
     if (count > 0)
-        status = backend->ops->probe_claims(backend, claims, count, false, &first, err);
+        status = backend->ops->probe_claims(backend, &request, false, &first, err);
     if (status == HF_OK && first < count)
         *slot = claims[first].slot;
     free(claims);
@@ -283,13 +295,14 @@ static hf_status await_wake_or_tick(const struct acquiring *acquiring, int64_t w
 static hf_status wait_for_slot(struct acquiring *acquiring, const hf__claim *base, hf_error *err)
 {
     hf__backend *backend = acquiring->store->backend;
+    const hf__request limits = within_limits(acquiring, NULL, 0);
     int64_t wake = wake_key(base);
     uint64_t ticket = 0;
     unsigned listeners = 0;
     hf_status status = HF_NOT_ACQUIRED;
 
     while (status == HF_NOT_ACQUIRED) {
-        status = backend->ops->listen(backend, wake, acquiring->spec->cancel, &ticket, err);
+        status = backend->ops->listen(backend, wake, &limits, &ticket, err);
         if (status == HF_OK && ++listeners > 1) {
             backend->ops->unlisten(backend, wake);
             listeners--;

@@ -179,8 +179,10 @@ static void look_for(hf_store *store, const hf__claim *asks, size_t count)
     hf__backend *backend = store->backend;
     hf_error ignored;
     for (size_t from = 0, free_count = 0; from < count; from += free_count + 1) {
-        if (backend->ops->probe_claims(backend, asks + from, count - from, true, &free_count,
-                                       &ignored) != HF_OK)
+        int64_t now = hf__now_ms();
+        const hf__request request = {
+            .claims = asks + from, .count = count - from, .began = now, .deadline = now};
+        if (backend->ops->probe_claims(backend, &request, true, &free_count, &ignored) != HF_OK)
             return;
         look_inside(store, asks + from, free_count);
         if (from + free_count < count)

@@ -310,17 +310,16 @@ out:
 }
 
 static hf_status borrowed_release(hf__session *session, const hf__claim *claims, size_t count,
-                                  hf_error *err)
+                                  bool brief, hf_error *err)
 {
-    (void)session, (void)claims, (void)count, (void)err;
+    (void)session, (void)claims, (void)count, (void)brief, (void)err;
     return HF_OK; /* COMMIT or ROLLBACK releases it */
 }
 
-static hf_status borrowed_renew(hf__session *session, const hf__claim *claims, size_t count,
-                                int64_t *token, hf_error *err)
+static hf_status borrowed_renew(hf__session *session, hf__request *request, hf_error *err)
 {
-    (void)session, (void)claims, (void)count, (void)err;
-    *token = 0;
+    (void)session, (void)err;
+    request->token = 0;
     return HF_OK;
 }
 
@@ -361,10 +360,10 @@ static hf_status unsupported(hf_error *err)
     return hf__fail(err, HF_INVALID, "a borrowed connection serves transaction locks only");
 }
 
-static hf_status borrowed_listen(hf__backend *backend, int64_t wake, const hf_cancel *cancel,
+static hf_status borrowed_listen(hf__backend *backend, int64_t wake, const hf__request *request,
                                  uint64_t *ticket, hf_error *err)
 {
-    (void)backend, (void)wake, (void)cancel, (void)ticket;
+    (void)backend, (void)wake, (void)request, (void)ticket;
     return unsupported(err);
 }
 

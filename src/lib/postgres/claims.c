@@ -335,7 +335,7 @@ static hf_status try_on_own(pg_backend *backend, hf__request *request, const pg_
     hf_status status = hf__pg_try_in_one(backend, request, patience, &done, err);
     if (status != HF_OK || done)
         return status;
-    status = request->session ? hf__pg_checkout_for(request, &session, err)
+    status = request->session ? hf__pg_checkout_held(request->session, patience, &session, err)
                               : hf__pg_checkout(backend, true, PG_IF_IDLE, patience, &session, err);
     if (status != HF_OK)
         return status;
@@ -378,16 +378,36 @@ static hf_status not_held(const hf__claim *claim, hf_error *err)
     return status;
 }
 
-hf_status hf__pg_release_claims(hf__session *base, const hf__claim *claims, size_t count,
-                                hf_error *err)
+/* Without the baton, which a thread has that gets no answer. Not in another's transaction, which
+ * may be open on any session but the shared one. False: it cannot be. */
+static bool release_later(pg_session *session, const hf__claim *claims, size_t count)
 {
+    hf__buf sql = {0};
+    if (session->waiting_session || session->private_session)
+        return false;
+    undo_script(&sql, claims, count);
+    bool made = !sql.broken;
+    if (made)
+        undo_later(session, sql.data);
+    hf__buf_free(&sql);
+    return made;
+}
+
+hf_status hf__pg_release_claims(hf__session *base, const hf__claim *claims, size_t count,
+                                bool brief, hf_error *err)
+{
+    const pg_patience patience = {.until = hf__deadline(PG_BRIEF_MS)};
     pg_session *session = pg_session_of(base);
     int64_t missing = 0;
 
     if (base->lifetime == HF_LEASE)
-        return hf__pg_release_leases(base, claims, count, err);
-    hf__baton_take(&session->baton);
-    hf_status status = unlock(session, claims, count, &missing, err);
+        return hf__pg_release_leases(base, claims, count, brief, err);
+    hf_status status = hf__pg_session_lock(session, brief ? &patience : NULL, err);
+    if (status != HF_OK && release_later(session, claims, count))
+        return HF_OK;
+    if (status != HF_OK)
+        hf__baton_take(&session->baton);
+    status = unlock(session, claims, count, &missing, err);
     /* The error does not tell which keys are free. If all were held until now, none was lost. */
     if (status != HF_OK && hf__pg_clean_up(session, claims, count, count) == count)
         status = HF_OK;
@@ -396,7 +416,7 @@ hf_status hf__pg_release_claims(hf__session *base, const hf__claim *claims, size
             *err = base->why;
         status = HF_LOST;
     }
-    hf__baton_give(&session->baton);
+    hf__pg_session_unlock(session);
     if (status == HF_OK && missing > 0)
         return not_held(claims, err);
     return status;
@@ -412,20 +432,21 @@ hf_status hf__pg_next_token(pg_session *session, int64_t *token, hf_error *err)
     return status;
 }
 
-hf_status hf__pg_renew_claims(hf__session *base, const hf__claim *claims, size_t count,
-                              int64_t *token, hf_error *err)
+hf_status hf__pg_renew_claims(hf__session *base, hf__request *request, hf_error *err)
 {
-    enum { BRIEF_MS = 1000 }; /* on a silent server the caller tries again, or gives up */
-    const pg_patience patience = {.until = hf__deadline(BRIEF_MS), .interruptible = true};
+    enum { LONGEST_MS = 1000 }; /* on a silent server the caller tries again, or gives up */
+    int64_t longest = hf__deadline(LONGEST_MS);
+    pg_patience patience = hf__pg_patience(pg_backend_of(base->backend), request);
     pg_session *session = pg_session_of(base);
-    (void)claims, (void)count;
-    *token = 0;
+    if (patience.until > longest)
+        patience.until = longest;
+    request->token = 0;
     hf_status status = hf__pg_session_lock(session, &patience, err);
     if (status != HF_OK)
         return status;
     /* Pings even without tokens: a key on a dead session must not be handed over. */
     status = keeps_records(session)
-                 ? hf__pg_next_token(session, token, err)
+                 ? hf__pg_next_token(session, &request->token, err)
                  : hf__pg_query(session, pg_sql(&hf__sql_postgres_ping), 0, NULL, NULL, err);
     hf__pg_session_unlock(session);
     return status;

@@ -85,21 +85,23 @@ hf_status hf__pg_find_holder(hf__backend *base, const hf__claim *claim, hf__hold
                                        : status;
 }
 
-hf_status hf__pg_probe_claims(hf__backend *base, const hf__claim *claims, size_t count, bool held,
+hf_status hf__pg_probe_claims(hf__backend *base, const hf__request *request, bool held,
                               size_t *first, hf_error *err)
 {
+    const pg_patience patience = hf__pg_patience(pg_backend_of(base), request);
     PGresult *result = NULL;
     pg_arrays arrays = {0};
-    hf_status status = hf__pg_key_arrays(&arrays, claims, count, err);
+    hf_status status = hf__pg_key_arrays(&arrays, request->claims, request->count, err);
 
-    *first = count;
+    *first = request->count;
     if (status == HF_OK) {
         const char *params[] = {arrays.keys.data, held ? "true" : "false",
-                                claims->mode == HF_SHARED ? "true" : "false"};
+                                request->claims->mode == HF_SHARED ? "true" : "false"};
         const hf__sql *probe = hf__pg_may_be_leased(pg_backend_of(base))
                                    ? &hf__sql_postgres_probe_leased
                                    : &hf__sql_postgres_probe;
-        status = hf__pg_ask(pg_backend_of(base), pg_sql(probe), 3, params, &result, err);
+        status =
+            hf__pg_ask_for(pg_backend_of(base), &patience, pg_sql(probe), 3, params, &result, err);
     }
     if (status == HF_OK && hf__pg_int(result, 0, 0) > 0)
         *first = (size_t)hf__pg_int(result, 0, 0) - 1;
@@ -117,8 +119,10 @@ hf_status hf__pg_is_contended(hf__backend *base, const hf__claim *claim, bool *c
     (void)snprintf(class_text, sizeof class_text, "%u", (unsigned)PG_COMPANION_CLASS);
     (void)snprintf(companion, sizeof companion, "%u", (unsigned)hf__pg_companion(claim->wake));
     const char *params[] = {tag.classid, tag.objid, tag.objsubid, class_text, companion};
-    hf_status status = hf__pg_ask(pg_backend_of(base), pg_sql(&hf__sql_postgres_is_contended), 5,
-                                  params, &result, err);
+    const pg_patience patience = {.until = hf__deadline(PG_BRIEF_MS)};
+    hf_status status =
+        hf__pg_ask_for(pg_backend_of(base), &patience, pg_sql(&hf__sql_postgres_is_contended), 5,
+                       params, &result, err);
     if (status == HF_OK)
         *contended = hf__pg_bool(result, 0, 0);
     PQclear(result);

@@ -160,10 +160,10 @@ hf_status hf__pg_listen_for(pg_backend *backend, int64_t wake, const pg_patience
     return status;
 }
 
-hf_status hf__pg_listen(hf__backend *base, int64_t wake, const hf_cancel *cancel, uint64_t *ticket,
-                        hf_error *err)
+hf_status hf__pg_listen(hf__backend *base, int64_t wake, const hf__request *request,
+                        uint64_t *ticket, hf_error *err)
 {
-    const pg_patience patience = {.until = HF__FOREVER, .interruptible = true, .cancel = cancel};
+    const pg_patience patience = hf__pg_patience(pg_backend_of(base), request);
     if (hf__pg_is_transaction_pooled(pg_backend_of(base)))
         return HF_OK; /* nobody can: await_wake sleeps */
     return hf__pg_listen_for(pg_backend_of(base), wake, &patience, ticket, err);

@@ -13,20 +13,15 @@
 #include "base/thread.h"
 
 enum {
-    LEAST_MS = 1000,       /* a healthy server that is busy answers within that */
-    SLACK_MS = 500,        /* a wait in the server ends with the caller's; this is for its answer */
     STEP_MS = 50,          /* how often a wait that no descriptor ends looks for an interrupt */
     PROBE_PAUSE_MS = 1000, /* from one probe that found nothing to the next */
 };
 
 pg_patience hf__pg_patience(const pg_backend *backend, const hf__request *request)
 {
-    bool waits = request->deadline > request->began;
-    int64_t least = request->began + (waits ? LEAST_MS : backend->ping_deadline_ms);
-    int64_t until =
-        request->deadline < HF__FOREVER - SLACK_MS ? request->deadline + SLACK_MS : HF__FOREVER;
-    return (pg_patience){
-        .until = until > least ? until : least, .interruptible = waits, .cancel = request->cancel};
+    return (pg_patience){.until = hf__answer_due(request, backend->ping_deadline_ms),
+                         .interruptible = request->deadline > request->began,
+                         .cancel = request->cancel};
 }
 
 hf_status hf__pg_patience_check(const pg_backend *backend, const pg_patience *patience,

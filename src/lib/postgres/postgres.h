@@ -76,6 +76,9 @@ typedef struct pg_patience {
     pg_vigil *vigil;         /* and this, once it is lost; may be NULL */
 } pg_patience;
 
+/* What a call that is over leaves on the server is waited for so long, then left to an errand. */
+enum { PG_BRIEF_MS = 500 };
+
 /* How far a transaction may go beyond its deadline, or its cancel: for the answer that is due, and
  * to find out what became of a COMMIT that was not answered. */
 enum { PG_BEYOND_MS = 1000, PG_FIND_OUT_MS = 4000 };
@@ -490,9 +493,8 @@ hf_status hf__pg_try_claims(hf__backend *backend, hf__request *request, hf_error
 hf_status hf__pg_try_now(pg_backend *backend, hf__request *request, const pg_patience *patience,
                          hf_error *err); /* on the shared session */
 hf_status hf__pg_release_claims(hf__session *session, const hf__claim *claims, size_t count,
-                                hf_error *err);
-hf_status hf__pg_renew_claims(hf__session *session, const hf__claim *claims, size_t count,
-                              int64_t *token, hf_error *err);
+                                bool brief, hf_error *err);
+hf_status hf__pg_renew_claims(hf__session *session, hf__request *request, hf_error *err);
 /* The next token of the sequence. Mutex held. */
 hf_status hf__pg_next_token(pg_session *session, int64_t *token, hf_error *err);
 /* The backend's confirm_claims: is the session that holds them alive? */
@@ -526,7 +528,7 @@ hf_status hf__pg_wait_leases(pg_backend *backend, hf__request *request, const pg
 hf_status hf__pg_pause(const pg_backend *backend, const hf_cancel *cancel, int64_t until,
                        hf_error *err);
 hf_status hf__pg_release_leases(hf__session *tenure, const hf__claim *claims, size_t count,
-                                hf_error *err);
+                                bool brief, hf_error *err);
 void hf__pg_leave_tenure(hf__session *tenure, unsigned keys);
 void hf__pg_unpin_tenure(pg_tenure *tenure);
 /*
@@ -607,12 +609,9 @@ hf_status hf__pg_checkout(pg_backend *backend, bool private_session, pg_hurry hu
 /* The same for a private lock whose session is registered by the message that tries the lock. */
 hf_status hf__pg_checkout_first(pg_backend *backend, const pg_patience *patience,
                                 pg_session **session, hf_error *err);
-/* The same for a session that holds a lock already: HF_LOST when it is gone. patience is for
- * others who use it. */
+/* The same for a session that holds a lock already: HF_LOST when it is gone. */
 hf_status hf__pg_checkout_held(hf__session *held, const pg_patience *patience, pg_session **session,
                                hf_error *err);
-/* The same for request->session, within the request's cancel. */
-hf_status hf__pg_checkout_for(const hf__request *request, pg_session **session, hf_error *err);
 /* Gives the baton back, puts the session back where it came from and wakes one who waits for it. */
 void hf__pg_checkin(pg_session *session);
 /* The backend's interrupt. */
@@ -623,7 +622,7 @@ bool hf__pg_has_passed(pg_backend *backend, const hf__request *request);
 
 /* listen.c */
 /* The backend's listen, await_wake and unlisten. They run on the one connection that listens. */
-hf_status hf__pg_listen(hf__backend *backend, int64_t wake, const hf_cancel *cancel,
+hf_status hf__pg_listen(hf__backend *backend, int64_t wake, const hf__request *request,
                         uint64_t *ticket, hf_error *err);
 hf_status hf__pg_listen_for(pg_backend *backend, int64_t wake, const pg_patience *patience,
                             uint64_t *ticket, hf_error *err);
@@ -703,7 +702,7 @@ pg_lock_tag hf__pg_lock_tag(const hf__claim *claim);
 /* Fills *holder from the first row of find_holder, or with recorded of find_holder_recorded. */
 void hf__pg_read_holder(const PGresult *result, bool recorded, hf__holder *holder);
 /* The backend's probe_claims, is_contended and list. */
-hf_status hf__pg_probe_claims(hf__backend *base, const hf__claim *claims, size_t count, bool held,
+hf_status hf__pg_probe_claims(hf__backend *base, const hf__request *request, bool held,
                               size_t *first, hf_error *err);
 hf_status hf__pg_is_contended(hf__backend *backend, const hf__claim *claim, bool *contended,
                               hf_error *err);

@@ -191,10 +191,10 @@ hf_status hf__pg_try_unknown(pg_session *session, hf__request *request, bool *do
     return *done ? try_on(session, request, false, err) : HF_OK;
 }
 
-static hf_status try_held(hf__request *request, hf_error *err)
+static hf_status try_held(hf__request *request, const pg_patience *patience, hf_error *err)
 {
     pg_session *session = NULL;
-    hf_status status = hf__pg_checkout_for(request, &session, err);
+    hf_status status = hf__pg_checkout_held(request->session, patience, &session, err);
     if (status != HF_OK)
         return status;
     status = try_on(session, request, false, err);
@@ -234,7 +234,7 @@ hf_status hf__pg_try_in_one(pg_backend *backend, hf__request *request, const pg_
         return HF_OK;
     if (request->session) {
         *done = true;
-        return try_held(request, err);
+        return try_held(request, patience, err);
     }
     return try_first(backend, request, patience, done, err);
 }

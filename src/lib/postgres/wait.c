@@ -99,25 +99,21 @@ hf_status hf__pg_checkout_held(hf__session *held, const pg_patience *patience, p
     pthread_mutex_lock(&backend->mutex);
     session->pins++;
     pthread_mutex_unlock(&backend->mutex);
-    hf_status status = hf__pg_take_baton(backend, &session->baton, patience, err);
+    hf_status status = hf__pg_session_lock(session, patience, err);
     if (status != HF_OK) {
         hf__pg_unpin(session);
         return status;
     }
-    if (hf__pg_ready(session, err) == HF_OK) {
+    status = hf__pg_ready(session, err);
+    if (status == HF_OK) {
         *out = session;
         return HF_OK;
     }
-    if (err)
+    bool is_lost = atomic_load(&session->base.lost);
+    if (is_lost && err)
         *err = session->base.why;
     hf__pg_checkin(session);
-    return HF_LOST;
-}
-
-hf_status hf__pg_checkout_for(const hf__request *request, pg_session **session, hf_error *err)
-{
-    const pg_patience patience = {.until = HF__FOREVER, .cancel = request->cancel};
-    return hf__pg_checkout_held(request->session, &patience, session, err);
+    return is_lost ? HF_LOST : status;
 }
 
 static void give_back(pg_session *session)
@@ -342,7 +338,7 @@ static hf_status queue_slice(pg_backend *backend, hf__request *request, int want
     hf_status status = HF_OK;
     for (int attempt = 0; attempt <= backend->max_waits; attempt++) {
         pg_session *session = NULL;
-        status = request->session ? hf__pg_checkout_for(request, &session, err)
+        status = request->session ? hf__pg_checkout_held(request->session, patience, &session, err)
                                   : hf__pg_checkout(backend, request->private_session, hurry,
                                                     patience, &session, err);
         if (status != HF_OK)

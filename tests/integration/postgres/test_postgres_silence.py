@@ -130,6 +130,85 @@ def test_interrupt_ends_a_wait_on_a_silent_server(own_pg, own_db, how):
         assert_nothing_is_left(own_db)
 
 
+# --- what has a part of what it waits for, or looks at more than one lock --------------------------------
+
+
+@pytest.fixture
+def cancel():
+    with hf.Cancel() as handle:
+        yield handle
+
+
+@contextlib.contextmanager
+def frozen_beside(own_pg, own_db, call):
+    """What waits behind a peer, as call(store, ...) does, when the server stops answering."""
+    with hf.Store(own_db.url()) as peer, hf.Store(own_db.url()) as store:
+        peer.acquire(8)
+        peer.acquire("few", slots=1)
+        waiter = Background(call, store)
+        eventually(lambda: listens(own_db))
+        with own_pg.frozen():
+            yield store, waiter
+
+
+BESIDE = {"set": ([6, 8], {}), "private set": ([6, 8], {"flags": hf.PRIVATE}), "slots": ("few", {"slots": 1})}
+beside = pytest.mark.parametrize("what, how", BESIDE.values(), ids=BESIDE)
+
+
+@beside
+def test_a_wait_that_has_something_already_ends_in_time(own_pg, own_db, what, how):
+    with frozen_beside(own_pg, own_db, lambda store: store.acquire(what, 3000, **how)) as (_, waiter), limited(2):
+        with pytest.raises(hf.HfError):
+            waiter.result(30)
+    eventually(lambda: {row[3] for row in own_db.advisory_locks()} == set(), what="what it had is given back")
+
+
+@beside
+def test_a_cancel_ends_a_wait_that_has_something_already(cancel, own_pg, own_db, what, how):
+    def call(store):
+        return store.acquire(what, FOREVER, cancel=cancel, **how)
+
+    with frozen_beside(own_pg, own_db, call) as (_, waiter), limited(0):
+        stays(lambda: waiter.running, 1.5)
+        cancel.trigger()
+        with pytest.raises(hf.HfError) as raised:
+            waiter.result(30)
+        assert raised.value.status is Status.INTERRUPTED
+
+
+@beside
+def test_an_interrupt_ends_a_wait_that_has_something_already(own_pg, own_db, what, how):
+    with frozen_beside(own_pg, own_db, lambda store: store.acquire(what, FOREVER, **how)) as (store, waiter):
+        stays(lambda: waiter.running, 1.5)
+        with limited(0):
+            store.interrupt()
+            with pytest.raises(hf.HfError) as raised:
+                waiter.result(30)
+        assert raised.value.status is Status.INTERRUPTED
+
+
+def test_a_key_that_the_process_shares_is_joined_in_time_or_not_at_all(own_pg, own_db):
+    with hf.Store(own_db.url()) as store:
+        held = store.acquire(7, mode=hf.SHARED)
+        with own_pg.frozen(), limited(1):
+            assert store.refusal(7, 50, mode=hf.SHARED).status is Status.UNREACHABLE
+        store.acquire(7, mode=hf.SHARED).end()
+        assert held.state is State.HELD
+        held.end()
+        assert_nothing_is_left(own_db)
+
+
+def test_an_interrupt_ends_the_wait_of_a_transaction_for_its_label(own_pg, own_db):
+    with hf.Store(own_db.url()) as store:
+        Call(store, "job", lambda tx: tx.query("select 1"))
+        with own_pg.frozen():
+            call = Background(Call, store, "job", lambda tx: tx.query("select 1"))
+            stays(lambda: call.running, 0.5)
+            with limited(0):
+                store.interrupt()
+                assert call.result(30).status is Status.INTERRUPTED
+
+
 @pytest.mark.parametrize("what, how", [(7, {}), ([7, 8], {}), (7, {"flags": hf.PRIVATE}), (7, {"slots": 2})],
                          ids=["one", "set", "private", "slots"])
 def test_wait_goes_on_over_a_restart(own_pg, own_db, what, how):

@@ -54,7 +54,7 @@ hf__claim labelled(int64_t key, const char *label)
 hf_status take(hf__backend *store, hf__request *request, const hf__claim *claims, size_t count,
                int64_t wait_ms, hf_error *err)
 {
-    *request = (hf__request){.claims = claims, .count = count};
+    *request = (hf__request){.claims = claims, .count = count, .began = hf__now_ms()};
     hf_status status = store->ops->try_claims(store, request, err);
     if (status == HF_NOT_ACQUIRED && wait_ms != 0) {
         request->deadline = hf__deadline(wait_ms);
@@ -67,7 +67,7 @@ hf_status give_back(const hf__request *request, hf_error *err)
 {
     hf__session *session = request->session;
     const hf__backend_ops *ops = session->backend->ops;
-    hf_status status = ops->release_claims(session, request->claims, request->count, err);
+    hf_status status = ops->release_claims(session, request->claims, request->count, false, err);
 
     ops->leave_session(session, (unsigned)request->count);
     return status;

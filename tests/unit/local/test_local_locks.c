@@ -167,7 +167,8 @@ static void test_the_shared_session_never_gets_the_same_key_twice(void **state)
     assert_int_equal(take(store, &again, &claim, 1, 0, &err), HF_NOT_ACQUIRED);
     assert_int_equal(give_back(&request, &err), HF_OK);
     assert_int_equal(
-        request.session->backend->ops->release_claims(request.session, &claim, 1, &err), HF_LOST);
+        request.session->backend->ops->release_claims(request.session, &claim, 1, false, &err),
+        HF_LOST);
     close_store(store);
 }
 
@@ -186,7 +187,8 @@ static void test_thousands_of_keys_come_and_go(void **state)
     assert_int_equal(take(store, &request, claims, MANY, 0, &err), HF_OK);
     assert_false(is_free(claims[MANY / 2].key, HF_SHARED));
     for (int i = 0; i < MANY; i += 2)
-        assert_int_equal(store->ops->release_claims(request.session, &claims[i], 1, &err), HF_OK);
+        assert_int_equal(store->ops->release_claims(request.session, &claims[i], 1, false, &err),
+                         HF_OK);
     assert_true(is_free(claims[MANY / 2].key, HF_EXCLUSIVE));
     assert_false(is_free(claims[MANY / 2 + 1].key, HF_EXCLUSIVE));
     close_store(store);

@@ -275,12 +275,12 @@ static void test_a_handover_in_the_process_gets_a_fresh_token(void **state)
     hf__claim claim = claim_of(7, HF_EXCLUSIVE);
     hf__request request;
     hf_error err;
-    int64_t token = 0;
 
     (void)state;
     assert_int_equal(take(store, &request, &claim, 1, 0, &err), HF_OK);
-    assert_int_equal(store->ops->renew_claims(request.session, &claim, 1, &token, &err), HF_OK);
-    assert_int_equal(token, request.token + 1);
+    int64_t token = request.token + 1;
+    assert_int_equal(store->ops->renew_claims(request.session, &request, &err), HF_OK);
+    assert_int_equal(request.token, token);
     assert_int_equal(ask_sql("SELECT count(*) FROM holders"), 1);
     assert_int_equal(ask_sql("SELECT token FROM holders"), token);
     assert_int_equal(give_back(&request, &err), HF_OK);
@@ -786,7 +786,7 @@ static void expect_refusal(hf_status expected)
     size_t first = 0;
     assert_int_equal(open_at(folder, HF_RECORDS_OFF, &store, &err), HF_OK);
     assert_int_equal(take(store, &request, &claim, 1, 0, &err), expected);
-    assert_int_equal(store->ops->probe_claims(store, &claim, 1, true, &first, &err), HF_OK);
+    assert_int_equal(store->ops->probe_claims(store, &request, true, &first, &err), HF_OK);
     assert_int_equal(first, 1);
     close_store(store);
 }

@@ -501,11 +501,12 @@ static hf_status run_release(pg_session *session, const pg_tenure *tenure, const
  * transaction under the lease is open still, the row is swept, or ends when its time is over.
  */
 hf_status hf__pg_release_leases(hf__session *base, const hf__claim *claims, size_t count,
-                                hf_error *err)
+                                bool brief, hf_error *err)
 {
     pg_tenure *tenure = pg_tenure_of(base);
     pg_backend *backend = pg_backend_of(base->backend);
-    const pg_patience patience = {.until = hf__deadline(backend->ping_deadline_ms)};
+    int longest_ms = brief ? PG_BRIEF_MS : backend->ping_deadline_ms;
+    const pg_patience patience = {.until = hf__deadline(longest_ms)};
     pg_session *session = NULL;
     PGresult *answer = NULL;
     hf_error failure = {0};

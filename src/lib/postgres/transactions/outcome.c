@@ -284,7 +284,9 @@ hf__attempt_outcome hf__pg_attempt_outcome(hf__attempt *base, const hf__attempt_
                                            hf_error *err)
 {
     const pg_attempt *attempt = (const pg_attempt *)base;
-    struct search search = start_search(attempt, plan->deadline, plan->cancel);
+    /* Who was interrupted, as by hf_store_interrupt, is not kept for as long as its deadline. */
+    int64_t deadline = attempt->interrupted ? hf__now_ms() : plan->deadline;
+    struct search search = start_search(attempt, deadline, plan->cancel);
     hf__attempt_outcome outcome = HF__OUTCOME_NOT_COMMITTED;
 
     if (!attempt->commit_sent)
