@@ -284,25 +284,26 @@ static hf__reported report_unregistered(hf__check *check, const hf__use *use)
 static hf__reported report_wrapper(hf__check *check, const hf__use *use)
 {
     hf__wrapper *wrapper = use->wraps;
-    const hf__function *function = &check->facts->functions[use->key.block];
+    size_t place =
+        use->key.block != HF__STATEMENT ? check->facts->functions[use->key.block].name : use->at;
 
     if (wrapper->told)
         return HF__NOT_WANTED;
     wrapper->told = true;
     if (wrapper->calls == 0 && !wrapper->hidden)
         return hf__check_report(
-            check, HF__UNRESOLVED_KEY, function->name, HF__CERTAIN,
+            check, HF__UNRESOLVED_KEY, place, HF__CERTAIN,
             "declare the calls that lint cannot see under wrappers: in the registry, or ignore "
             "this rule with a reason",
             "%s locks what its callers pass, and no call of it is found", wrapper->name);
     if (wrapper->hidden)
         return hf__check_report(
-            check, HF__UNRESOLVED_KEY, function->name, HF__CERTAIN,
+            check, HF__UNRESOLVED_KEY, place, HF__CERTAIN,
             "pass the label or number itself, or ignore this rule with a reason",
             "%s locks a field of what its callers pass, and not all of them show its value",
             wrapper->name);
     return hf__check_report(
-        check, HF__UNRESOLVED_KEY, function->name, HF__CERTAIN,
+        check, HF__UNRESOLVED_KEY, place, HF__CERTAIN,
         "'holdfast registry lint --list' shows which; write their labels or numbers where they "
         "are passed",
         "%s locks what its callers pass, and %zu of %zu calls pass something that nobody can "
@@ -517,11 +518,13 @@ static void check_order(hf__check *check, const struct known *known)
 
     for (size_t i = 1; i < uses->count; i++) {
         const hf__use *second = &uses->items[i];
-        if (second->unlocks || known[i].entry == NULL || !known[i].entry->view.has_order)
+        if (second->unlocks || second->again || known[i].entry == NULL ||
+            !known[i].entry->view.has_order)
             continue;
         for (size_t j = i; j-- > 0;) {
             const hf__use *first = &uses->items[j];
-            if (first->unlocks || known[j].entry == NULL || first->block != second->block ||
+            if (first->unlocks || first->again || known[j].entry == NULL ||
+                first->block != second->block ||
                 !is_out_of_order(first, &known[j], second, &known[i]) ||
                 is_released_before(first, second))
                 continue;
@@ -552,7 +555,8 @@ hf_status hf__check_against_registry(hf__check *check, hf_error *err)
             check_lifetime(check, use, &known[i].entry->view);
             check_derivation(check, use, &known[i].entry->view);
         }
-        check_hashtext(check, use, &known[i]);
+        if (!use->again)
+            check_hashtext(check, use, &known[i]);
     }
     if (status == HF_OK && registry != NULL)
         check_order(check, known);

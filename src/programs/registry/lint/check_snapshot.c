@@ -137,7 +137,7 @@ void hf__check_snapshots(hf__check *check)
 {
     for (size_t i = 0; i < check->uses->count; i++) {
         const hf__use *use = &check->uses->items[i];
-        if (use->unlocks)
+        if (use->unlocks || use->again)
             continue;
         check_snapshot(check, use);
         check_reads(check, use);

@@ -403,6 +403,8 @@ void hf__check_unlocks(hf__check *check)
 {
     for (size_t i = 0; i < check->uses->count; i++) {
         const hf__use *use = &check->uses->items[i];
+        if (use->again)
+            continue;
         if (use->unlocks) {
             check_unlock(check, use);
             continue;
@@ -507,6 +509,7 @@ void hf__check_keys(hf__check *check)
             continue;
         check_number(check, use);
         check_label(check, use);
-        check_limit(check, use);
+        if (!use->again)
+            check_limit(check, use);
     }
 }

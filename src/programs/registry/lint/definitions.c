@@ -68,21 +68,26 @@ static void learn_function(const hf__scope *scope, const char *wanted)
         hf__value_free(&value);
         return;
     }
+    hf__worth all = {0};
+    hf__buf params = {0};
     for (size_t i = 0; i < scope->unit->block_count; i++) {
         const hf__function *function = &scope->functions[i];
         hf__worth value = {0};
         if (function->name_size != strlen(wanted) ||
             memcmp(scope->unit->text + function->name, wanted, function->name_size) != 0)
             continue;
-        hf__buf params = {0};
         hf__value_of_function(scope, i, &value);
-        hf__function_params(scope->unit, function, &params);
-        if (value.kind != HF__VALUE_UNKNOWN && !params.broken)
-            hf__project_define(scope->project, scope->unit->path, wanted, true, params.data,
-                               &value);
-        hf__buf_free(&params);
-        hf__value_free(&value);
+        if (params.length == 0)
+            hf__function_params(scope->unit, function, &params);
+        if (all.kind == HF__VALUE_UNKNOWN)
+            all = value;
+        else if (value.kind != HF__VALUE_UNKNOWN)
+            hf__value_join(&all, &value); /* that of another class */
     }
+    if (all.kind != HF__VALUE_UNKNOWN && !params.broken)
+        hf__project_define(scope->project, scope->unit->path, wanted, true, params.data, &all);
+    hf__buf_free(&params);
+    hf__value_free(&all);
 }
 
 void hf__definitions_learn(const hf__scope *scope)

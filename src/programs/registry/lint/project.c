@@ -22,31 +22,127 @@ enum {
 
 void hf__value_free(hf__worth *value)
 {
+    for (hf__worth *item = value->also, *next; item != NULL; item = next) {
+        next = item->also;
+        hf__buf_free(&item->text);
+        free(item);
+    }
     hf__buf_free(&value->text);
     *value = (hf__worth){0};
 }
 
 bool hf__value_copy(hf__worth *to, const hf__worth *from)
 {
-    *to = *from;
-    to->text = (hf__buf){0};
-    hf__buf_add(&to->text, from->text.data, from->text.length);
-    return !to->text.broken;
+    bool good = true;
+
+    *to = (hf__worth){0};
+    for (const hf__worth *item = from; good && item != NULL; item = item->also) {
+        hf__worth *copy = item == from ? to : calloc(1, sizeof *copy);
+        hf__worth **end = &to->also;
+        while (copy != NULL && copy != to && *end != NULL)
+            end = &(*end)->also;
+        good = copy != NULL;
+        if (!good)
+            break;
+        *copy = *item;
+        copy->also = NULL;
+        copy->text = (hf__buf){0};
+        hf__buf_add(&copy->text, item->text.data, item->text.length);
+        good = !copy->text.broken;
+        if (copy != to)
+            *end = copy;
+    }
+    return good;
 }
 
-bool hf__value_equals(const hf__worth *a, const hf__worth *b)
+static bool is_same(const hf__worth *a, const hf__worth *b)
 {
     return a->kind == b->kind && a->number == b->number && a->derivation == b->derivation &&
            a->derivation_known == b->derivation_known && a->text.length == b->text.length &&
            strcmp(a->field, b->field) == 0 && strcmp(a->lookup, b->lookup) == 0 &&
-           strcmp(a->otherwise, b->otherwise) == 0 &&
+           strcmp(a->otherwise, b->otherwise) == 0 && a->each == b->each &&
            (a->text.length == 0 || memcmp(a->text.data, b->text.data, a->text.length) == 0);
+}
+
+bool hf__value_equals(const hf__worth *a, const hf__worth *b)
+{
+    while (a != NULL && b != NULL && is_same(a, b)) {
+        a = a->also;
+        b = b->also;
+    }
+    return a == NULL && b == NULL;
+}
+
+size_t hf__value_count(const hf__worth *value)
+{
+    size_t count = 0;
+
+    for (; value != NULL; value = value->also)
+        count++;
+    return count;
+}
+
+static bool has_param(const hf__worth *value)
+{
+    return value->text.length > 0 &&
+           memchr(value->text.data, HF__LABEL_PARAM, value->text.length) != NULL;
+}
+
+static void join_one(hf__worth *value, hf__worth *other)
+{
+    hf__worth *last = value;
+
+    for (hf__worth *item = value; item != NULL; item = item->also) {
+        if (is_same(item, other)) {
+            hf__value_free(other);
+            return;
+        }
+        last = item;
+    }
+    hf__worth *made = calloc(1, sizeof *made);
+    if (made == NULL) {
+        hf__buf_free(&other->text);
+        value->text.broken = true; /* whoever reads it sees that there was no memory */
+        return;
+    }
+    *made = *other;
+    if (value->kind == HF__VALUE_UNKNOWN || (has_param(made) && !has_param(value))) {
+        hf__worth first = *value; /* what callers decide comes first, and what is known then */
+        *value = *made;
+        *made = first;
+        value->also = made;
+        return;
+    }
+    last->also = made;
+}
+
+void hf__value_join(hf__worth *value, hf__worth *other)
+{
+    hf__worth *rest = other->also;
+
+    other->also = NULL;
+    join_one(value, other);
+    *other = (hf__worth){0};
+    while (rest != NULL) {
+        hf__worth *next = rest->also;
+        rest->also = NULL;
+        join_one(value, rest);
+        free(rest);
+        rest = next;
+    }
+}
+
+bool hf__value_has_params(const hf__worth *value)
+{
+    while (value != NULL && !has_param(value))
+        value = value->also;
+    return value != NULL;
 }
 
 int hf__value_param(const hf__worth *value)
 {
     return value->kind == HF__VALUE_TEXT && value->text.length == 2 &&
-                   value->text.data[0] == HF__LABEL_PARAM
+                   value->text.data[0] == HF__LABEL_PARAM && value->also == NULL
                ? value->text.data[1] - '0'
                : -1;
 }
@@ -142,6 +238,23 @@ hf__wrapper *hf__project_wrapper(hf__project *project, const char *name, size_t 
     return best;
 }
 
+hf__wrapper *hf__project_method(hf__project *project, const char *name, size_t size,
+                                const char *owner, size_t owner_size)
+{
+    hf__wrapper *found = NULL;
+
+    for (size_t i = 0; i < project->wrapper_count && owner_size > 0; i++) {
+        hf__wrapper *wrapper = &project->wrappers[i];
+        if (!is_named(wrapper->name, name, size) || wrapper->owner == NULL ||
+            !is_named(wrapper->owner, owner, owner_size))
+            continue;
+        if (found != NULL)
+            return NULL;
+        found = wrapper;
+    }
+    return found;
+}
+
 void hf__project_count_call(hf__project *project, const hf__wrapper *wrapper, bool unresolved)
 {
     for (size_t i = 0; i < project->wrapper_count; i++) {
@@ -201,19 +314,46 @@ const hf__definition *hf__project_find(const hf__project *project, const char *p
                                        bool folder_only)
 {
     const hf__definition *found = NULL;
+    bool near = false;
     bool agree = true;
 
     for (size_t i = 0; i < project->definition_count; i++) {
         const hf__definition *item = &project->definitions[i];
-        if (!defines(item, name, size, function) || (is_test(item->file) && !is_test(path)))
+        bool nearer = share_folder(item->file, path);
+        if (!defines(item, name, size, function) || (is_test(item->file) && !is_test(path)) ||
+            (near && !nearer))
             continue;
-        if (share_folder(item->file, path))
-            return item->ambiguous ? NULL : item;
-        agree = agree && !item->ambiguous &&
+        if (nearer && !near) {
+            found = NULL;
+            agree = true;
+        }
+        near = nearer;
+        agree = agree && item->value.kind != HF__VALUE_UNKNOWN &&
                 (found == NULL || hf__value_equals(&found->value, &item->value));
         found = item;
     }
-    return agree && !folder_only ? found : NULL;
+    return agree && (near || !folder_only) ? found : NULL;
+}
+
+void hf__project_find_all(hf__project *project, const char *path, const char *name, size_t size,
+                          hf__worth *value)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < project->definition_count; i++) {
+        const hf__definition *item = &project->definitions[i];
+        hf__worth copy = {0};
+        if (!defines(item, name, size, true) || (is_test(item->file) && !is_test(path)) ||
+            item->value.kind == HF__VALUE_UNKNOWN || hf__value_has_params(&item->value))
+            continue;
+        project->broken = !hf__value_copy(&copy, &item->value) || project->broken;
+        if (count++ == 0)
+            *value = copy;
+        else
+            hf__value_join(value, &copy);
+    }
+    if (hf__value_count(value) > HF__VALUES_MAX)
+        hf__value_free(value);
 }
 
 static void free_definition(hf__definition *definition)
@@ -227,22 +367,17 @@ static void free_definition(hf__definition *definition)
 void hf__project_define(hf__project *project, const char *path, const char *name, bool function,
                         const char *params, const hf__worth *value)
 {
-    hf__definition made = {.function = function, .ambiguous = value->kind == HF__VALUE_UNKNOWN};
+    hf__definition made = {.function = function};
 
     for (size_t i = 0; i < project->definition_count; i++) {
         hf__definition *known = &project->definitions[i];
-        if (!defines(known, name, strlen(name), function) || !share_folder(known->file, path))
+        if (!defines(known, name, strlen(name), function) || strcmp(known->file, path) != 0)
             continue;
         if (hf__value_equals(&known->value, value))
             return;
-        if (strcmp(known->file, path) == 0 && known->value.kind == HF__VALUE_UNKNOWN) {
-            project->broken = !hf__value_copy(&known->value, value) || project->broken;
-            known->ambiguous = false; /* a later round knows more of the same file */
-            project->grown = true;
-        } else if (!known->ambiguous) {
-            known->ambiguous = true;
-            project->grown = true;
-        }
+        hf__value_free(&known->value); /* a later round knows more of the same file */
+        project->broken = !hf__value_copy(&known->value, value) || project->broken;
+        project->grown = true;
         return;
     }
     if (project->definition_count == DEFINITIONS_MAX)

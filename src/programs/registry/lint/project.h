@@ -36,11 +36,25 @@ typedef struct hf__worth {
     char field[HF__FIELD_MAX];         /* the field that a letter in the text means */
     char otherwise[HF__OTHERWISE_MAX]; /* what a parameter is when nothing is passed; "": unknown */
     char lookup[HF__FIELD_MAX]; /* the text, a parameter, is a name in this map; "": it is not */
+    bool each;              /* the text, a parameter, is a list: the value is any of its items */
+    struct hf__worth *also; /* another value that it may have; NULL: there is none */
 } hf__worth;
+
+enum { HF__VALUES_MAX = 8 }; /* that one expression may have; with more it has none */
 
 void hf__value_free(hf__worth *value);
 bool hf__value_copy(hf__worth *to, const hf__worth *from); /* false: no memory */
 bool hf__value_equals(const hf__worth *a, const hf__worth *b);
+
+/*
+ * Adds another value that an expression may have, which it takes over: nothing when it has it
+ * already. One that is not known is kept behind those that are.
+ */
+void hf__value_join(hf__worth *value, hf__worth *other);
+size_t hf__value_count(const hf__worth *value);
+
+/* Do its callers decide about a part of it? */
+bool hf__value_has_params(const hf__worth *value);
 
 /* The parameter that the value is, alone; -1 when it is something else. */
 int hf__value_param(const hf__worth *value);
@@ -65,6 +79,7 @@ typedef struct hf__wrapper {
     unsigned languages;
     bool in_sql;
     bool declared;
+    bool statement; /* no function: a constant with SQL, whose placeholders are the parameters */
     bool settled; /* its lock needs no callers: it only keeps others of its name from being meant */
     char *file;   /* where it is defined */
     unsigned line;
@@ -82,11 +97,10 @@ typedef struct hf__wrapper {
 
 typedef struct hf__definition {
     char *name;
-    char *file;      /* the first of its folder that defines it */
+    char *file;
     char *params;    /* of a function, as in hf__wrapper */
     hf__worth value; /* of a function: what it returns, with marks for parameters */
     bool function;
-    bool ambiguous; /* two files of the folder define it differently */
 } hf__definition;
 
 typedef struct hf__project {
@@ -121,6 +135,10 @@ void hf__project_count_call(hf__project *project, const hf__wrapper *wrapper, bo
 hf__wrapper *hf__project_wrapper(hf__project *project, const char *name, size_t size,
                                  unsigned language, const char *path, bool others_first);
 
+/* The only one of that name in a class; NULL: there is none, or there are several. */
+hf__wrapper *hf__project_method(hf__project *project, const char *name, size_t size,
+                                const char *owner, size_t owner_size);
+
 /*
  * Notes what a file says about a name. One that is not known counts too: with it the name has no
  * value in its folder. params may be NULL.
@@ -135,6 +153,13 @@ void hf__project_define(hf__project *project, const char *path, const char *name
 const hf__definition *hf__project_find(const hf__project *project, const char *path,
                                        const char *name, size_t size, bool function,
                                        bool folder_only);
+
+/*
+ * What the functions of that name return, which have it from a class that they are derived from:
+ * any of their values.
+ */
+void hf__project_find_all(hf__project *project, const char *path, const char *name, size_t size,
+                          hf__worth *value);
 
 /* Is there another of that name, as near to the file, that takes another lock? */
 bool hf__project_is_ambiguous(const hf__project *project, const hf__wrapper *wrapper,

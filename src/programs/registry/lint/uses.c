@@ -283,17 +283,52 @@ static hf_status read_bare(struct search *search, hf__use *use, bool *known)
     return HF_OK;
 }
 
-/* Adds the use, which it takes over. */
-static hf_status keep(struct search *search, hf__use *use)
+/* Makes the key of two of the values that the arguments may have. */
+static hf_status make_another(const hf__use *use, const hf__worth *a, const hf__worth *b,
+                              hf__lock_key *key, hf_error *err)
 {
-    hf__uses *uses = search->uses;
+    hf__worth values[2] = {{0}};
+    hf__worth alone[2] = {*a, *b};
+    bool good = true;
 
-    if (hf__grow(&uses->items, &uses->capacity, uses->count + 1, sizeof *uses->items)) {
-        uses->items[uses->count++] = *use;
-        return HF_OK;
+    for (size_t i = 0; i < 2; i++) {
+        alone[i].also = NULL;
+        good = hf__value_copy(&values[i], &alone[i]) && good;
     }
-    hf__lock_key_free(&use->key);
-    return hf__no_memory(search->err);
+    bool asks = hf__value_has_params(&values[0]) || hf__value_has_params(&values[1]);
+    hf_status status = hf__lock_key_make(values, use->key.is_pair, use->labels,
+                                         asks ? use->key.block : HF__NO_BLOCK, key, err);
+    note_derivation(use->kind, key);
+    if (key->kind == HF__KEY_UNKNOWN && !asks)
+        key->why = "it may be another key, which is computed when the program runs";
+    return status == HF_OK && !good ? hf__no_memory(err) : status;
+}
+
+hf_status hf__uses_add(hf__uses *uses, hf__use *use, hf_error *err)
+{
+    size_t count = hf__value_count(&use->key.values[0]) * hf__value_count(&use->key.values[1]);
+    hf_status status = HF_OK;
+
+    if (!hf__grow(&uses->items, &uses->capacity, uses->count + count, sizeof *uses->items)) {
+        hf__lock_key_free(&use->key);
+        return hf__no_memory(err);
+    }
+    const hf__use *first = &uses->items[uses->count]; /* there is room: it does not move */
+    uses->items[uses->count++] = *use;
+    for (const hf__worth *a = &first->key.values[0]; a != NULL; a = a->also) {
+        for (const hf__worth *b = &first->key.values[1]; b != NULL; b = b->also) {
+            hf__use other = *first;
+            if (status != HF_OK || (a == &first->key.values[0] && b == &first->key.values[1]))
+                continue;
+            other.again = true;
+            status = make_another(first, a, b, &other.key, err);
+            if (other.key.kind == HF__KEY_UNKNOWN && first->key.kind == HF__KEY_UNKNOWN)
+                hf__lock_key_free(&other.key); /* it is said already */
+            else
+                uses->items[uses->count++] = other;
+        }
+    }
+    return status;
 }
 
 /* One use for each lock that the call takes. */
@@ -315,7 +350,7 @@ static hf_status add_own(struct search *search, hf__use *use)
     for (size_t i = 0; i < count; i++) {
         use->key = keys[i];
         if (status == HF_OK)
-            status = keep(search, use);
+            status = hf__uses_add(search->uses, use, search->err);
         else
             hf__lock_key_free(&keys[i]);
     }
@@ -354,7 +389,7 @@ static hf_status add_use(struct search *search, size_t index, const hf__pcre_mat
         return HF_OK;
     }
     if (status == HF_OK)
-        return keep(search, &use);
+        return hf__uses_add(search->uses, &use, search->err);
     hf__lock_key_free(&use.key);
     return status;
 }
@@ -409,7 +444,7 @@ static int by_place(const void *a, const void *b)
     const hf__use *x = a;
     const hf__use *y = b;
 
-    return (x->at > y->at) - (x->at < y->at);
+    return x->at != y->at ? (x->at > y->at) - (x->at < y->at) : x->again - y->again;
 }
 
 hf_status hf__file_facts_read(hf__use_finder *finder, const hf__unit *unit, hf__file_facts *facts,

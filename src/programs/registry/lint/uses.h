@@ -53,6 +53,7 @@ typedef struct hf__use {
     hf__wrapper *calls; /* the wrapper that is called here, or NULL */
     hf__wrapper *wraps; /* the wrapper whose body this is, or NULL */
     hf__choice choice;  /* of the function that this is in */
+    bool again;         /* the use before it, with another key that it may have */
 } hf__use;
 
 /* What a file says besides its uses. */
@@ -91,6 +92,9 @@ hf__scope hf__file_scope(hf__use_finder *finder, hf__file_facts *facts, hf__proj
 HF_MUST_CHECK hf_status hf__uses_find(hf__use_finder *finder, const hf__scope *scope,
                                       hf__uses *uses, hf_error *err);
 void hf__uses_free(hf__uses *uses);
+
+/* Adds a use, which it takes over, once for each key that it may have. */
+HF_MUST_CHECK hf_status hf__uses_add(hf__uses *uses, hf__use *use, hf_error *err);
 
 static inline bool hf__use_acquires(const hf__use *use)
 {

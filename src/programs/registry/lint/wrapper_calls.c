@@ -88,6 +88,18 @@ static bool is_derived(const hf__unit *unit, const hf__wrapper *wrapper, size_t 
     return base != NULL && !is_word(base[-1]) && !is_word(base[strlen(wrapper->owner)]);
 }
 
+/* MySqlStore.php calls the locks of MySQL, though a class for PostgreSQL has the same method. */
+static bool is_of_other_database(const char *path, const char *file)
+{
+    static const char *const names[] = {"mysql",     "mariadb", "sqlite", "mssql",
+                                        "sqlserver", "oracle",  NULL};
+
+    for (const char *const *name = names; *name != NULL; name++)
+        if (strcasestr(path, *name) != NULL && strcasestr(file, *name) == NULL)
+            return true;
+    return false;
+}
+
 /*
  * Does a call with so many arguments mean this wrapper, though everybody has its name? Its class
  * tells: DistributedLock.run(name). So do its arguments: no mutex is locked with (ctx, name), and
@@ -233,11 +245,15 @@ static hf_status add_call(const hf__scope *scope, hf__wrapper *wrapper, size_t a
     /* A closure may be too long to be read to its end. */
     bool read = args.complete || count > 0;
     bool none = count == 1 && pieces[0].size == 0;
-    bool meant = may_mean(unit, wrapper, at, none ? 0 : count) && !(args.complete && declaration);
+    bool meant = !is_of_other_database(unit->path, wrapper->file) &&
+                 (wrapper->statement || (may_mean(unit, wrapper, at, none ? 0 : count) &&
+                                         !(args.complete && declaration)));
     if (meant && !args.text.broken) {
         there.at = at;
         there.code = !use.in_text && unit->syntax->id != HF__LANG_SQL;
         there.string_end = use.in_text ? hf__unit_run_end(unit, args.end - 1) : SIZE_MAX;
+        if (wrapper->statement)
+            count = hf__pieces_of_list(pieces, count, HF__ARGS_MAX);
         if (!wrapper->declared)
             count = hf__pieces_by_name(pieces, count, HF__ARGS_MAX, wrapper->params);
         size_t given = count;
@@ -260,11 +276,8 @@ static hf_status add_call(const hf__scope *scope, hf__wrapper *wrapper, size_t a
                       (wrapper->key[0].field[0] != '\0' || wrapper->key[1].field[0] != '\0') &&
                       block == HF__NO_BLOCK && use.key.kind == HF__KEY_UNKNOWN;
         wrapper->hidden = wrapper->hidden || hidden;
-        if (status == HF_OK && !hidden &&
-            !hf__grow(&uses->items, &uses->capacity, uses->count + 1, sizeof *uses->items))
-            status = hf__no_memory(err);
         if (status == HF_OK && !hidden)
-            uses->items[uses->count++] = use;
+            status = hf__uses_add(uses, &use, err);
         else
             hf__lock_key_free(&use.key);
     }
@@ -285,6 +298,21 @@ static bool is_delegated(const hf__scope *scope, size_t at, size_t size)
             return unit->text[at - 1] == '.' || unit->text[at - 1] == '>';
     }
     return false;
+}
+
+/* query(SQL, a, b): what is bound follows the constant. A short name is meant near to it only. */
+static size_t opening_of_statement(const hf__unit *unit, const hf__wrapper *wrapper, size_t at)
+{
+    const char *slash = strrchr(unit->path, '/');
+    size_t folder = slash != NULL ? (size_t)(slash - unit->path) + 1 : 0;
+    bool near = strncmp(unit->path, wrapper->file, folder) == 0 &&
+                strchr(wrapper->file + folder, '/') == NULL;
+
+    if (strcmp(unit->path, wrapper->file) == 0 || (!near && strlen(wrapper->name) < 8))
+        return 0;
+    while (at < unit->size && isspace((unsigned char)unit->text[at]))
+        at++;
+    return at < unit->size && unit->text[at] == ',' ? at + 1 : 0;
 }
 
 /* Where the arguments of the call begin; 0: this is no call. */
@@ -336,7 +364,13 @@ hf_status hf__wrapper_calls_find(const hf__scope *scope, hf__uses *uses, hf_erro
         hf__wrapper *wrapper = hf__project_wrapper(
             project, unit->text + place, match.end[0] - place, (unsigned)unit->syntax->id,
             unit->path, is_delegated(scope, place, match.end[0] - place));
-        size_t open = wrapper != NULL && !wrapper->settled ? opening(unit, match.end[0]) : 0;
+        hf__piece owner = receiver_of(unit, place);
+        hf__wrapper *of_class = hf__project_method(project, unit->text + place,
+                                                   match.end[0] - place, owner.text, owner.size);
+        wrapper = of_class != NULL ? of_class : wrapper;
+        size_t open = wrapper == NULL || wrapper->settled ? 0
+                      : wrapper->statement ? opening_of_statement(unit, wrapper, match.end[0])
+                                           : opening(unit, match.end[0]);
         for (size_t i = 0; open > 0 && i < direct; i++) /* a library's function is known anyway */
             if (place >= uses->items[i].start && place < uses->items[i].end)
                 open = 0;

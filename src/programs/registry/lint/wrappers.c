@@ -29,11 +29,27 @@ static bool says_enough(const hf__use *use)
     return key->kind != HF__KEY_UNKNOWN && (key->kind != HF__KEY_LABEL || known >= ENOUGH);
 }
 
+/* The function whose parameters the key depends on, or the constant with the SQL. */
+static hf__piece name_of(const hf__file_facts *facts, const hf__use *use)
+{
+    const hf__unit *unit = facts->unit;
+
+    if (use->key.block == HF__STATEMENT) {
+        const hf__assignment *constant = hf__assignments_around(&facts->names, unit, use->at);
+        return constant != NULL ? (hf__piece){unit->text + constant->name, constant->name_size}
+                                : (hf__piece){"", 0};
+    }
+    const hf__function *function = &facts->functions[use->key.block];
+    return (hf__piece){unit->text + function->name, function->name_size};
+}
+
 static void learn_one(hf__project *project, const hf__file_facts *facts, hf__use *use,
                       hf__piece name)
 {
     const hf__unit *unit = facts->unit;
-    const hf__function *function = &facts->functions[use->key.block];
+    bool statement = use->key.block == HF__STATEMENT;
+    const hf__function *function = statement ? NULL : &facts->functions[use->key.block];
+    size_t place = statement ? use->at : function->name;
     bool sql = unit->syntax->id == HF__LANG_SQL;
     hf__wrapper made = {
         .pair = use->key.is_pair,
@@ -44,19 +60,21 @@ static void learn_one(hf__project *project, const hf__file_facts *facts, hf__use
         .lifetime = use->lifetime,
         .languages = sql ? HF__LANG_ANY : (unsigned)unit->syntax->id,
         .in_sql = sql,
-        .line = hf__unit_line(unit, function->name),
+        .statement = statement,
+        .line = hf__unit_line(unit, place),
         .use = use->at,
         .unsure_from = SIZE_MAX,
         .choice = use->choice,
     };
     hf__buf params = {0};
     size_t owner_size = 0;
-    size_t owner = hf__class_around(unit, function->name, &owner_size);
+    size_t owner = hf__class_around(unit, place, &owner_size);
 
     made.name = strndup(name.text, name.size);
     made.owner = owner_size > 0 ? strndup(unit->text + owner, owner_size) : NULL;
     made.file = strdup(unit->path);
-    hf__function_params(unit, function, &params);
+    if (!statement)
+        hf__function_params(unit, function, &params);
     made.params = params.data;
     if (!hf__value_copy(&made.key[0], &use->key.values[0]) ||
         !hf__value_copy(&made.key[1], &use->key.values[1]))
@@ -71,9 +89,11 @@ static void learn_one(hf__project *project, const hf__file_facts *facts, hf__use
 static void learn_again(hf__project *project, const hf__file_facts *facts, hf__wrapper *wrapper,
                         const hf__use *use)
 {
-    const hf__function *function = &facts->functions[use->key.block];
-    size_t from =
-        hf__unit_line(facts->unit, function->name) == wrapper->line ? function->param_count : 0;
+    const hf__function *function =
+        use->key.block != HF__STATEMENT ? &facts->functions[use->key.block] : NULL;
+    size_t from = function != NULL && hf__unit_line(facts->unit, function->name) == wrapper->line
+                      ? function->param_count
+                      : 0;
 
     if (use->key.is_pair == wrapper->pair &&
         hf__value_equals(&use->key.values[0], &wrapper->key[0]) &&
@@ -188,22 +208,22 @@ void hf__wrappers_learn(hf__project *project, const hf__file_facts *facts, hf__u
         hf__use *use = &uses->items[i];
         if (!use->unlocks && says_enough(use))
             learn_settled(project, facts, use);
-        if (use->unlocks || use->key.block == HF__NO_BLOCK || says_enough(use))
+        if (use->unlocks || use->again || use->key.block == HF__NO_BLOCK || says_enough(use))
             continue;
-        const hf__function *function = &facts->functions[use->key.block];
-        const char *name = facts->unit->text + function->name;
-        if (function->name_size < 3)
+        hf__piece name = name_of(facts, use);
+        if (name.size < 3)
             continue;
         unsigned language = (unsigned)facts->unit->syntax->id;
         const char *path = facts->unit->path;
         hf__wrapper *known =
-            hf__project_wrapper(project, name, function->name_size, language, path, false);
+            hf__project_wrapper(project, name.text, name.size, language, path, false);
         if (known == NULL || (!known->declared && strcmp(known->file, path) != 0))
-            learn_one(project, facts, use, (hf__piece){name, function->name_size});
+            learn_one(project, facts, use, name);
         else if (!known->declared)
             learn_again(project, facts, known, use);
-        use->wraps = hf__project_wrapper(project, name, function->name_size, language, path, false);
-        learn_class(project, facts, use);
+        use->wraps = hf__project_wrapper(project, name.text, name.size, language, path, false);
+        if (use->key.block != HF__STATEMENT)
+            learn_class(project, facts, use);
     }
 }
 

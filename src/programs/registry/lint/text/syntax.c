@@ -225,6 +225,13 @@ static const hf__syntax syntaxes[] = {
         .quotes = shell_quotes,
     },
     {
+        .id = HF__LANG_TEXT, /* of workflows: shell inside of it, with quotes in prose beside it */
+        .suffixes = " yml yaml ",
+        .line_comments = {"#"},
+        .newline_ends = true,
+        .quotes = no_quotes,
+    },
+    {
         .id = HF__LANG_XML,
         .suffixes = " xml ",
         .quotes = no_quotes,

@@ -8,6 +8,7 @@
 #include "programs/registry/lint/text/scan.h"
 
 #define HF__NO_BLOCK SIZE_MAX
+#define HF__STATEMENT (SIZE_MAX - 1) /* no block: a constant with SQL, which others execute */
 
 /*
  * A function with its declaration, a closure with the call that it is passed to, or in SQL a

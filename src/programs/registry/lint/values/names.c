@@ -9,11 +9,11 @@
 enum { ASSIGNMENTS_MAX = 50000, EXPRESSION_REACH = 800, BRACKET_REACH = 4000 };
 
 /* Places in hf__assignment_patterns. */
-enum { FIELDS = 2, NAMED_FIELDS = 3, EXPRESSIONS = 4 };
+enum { FIELDS = 2, NAMED_FIELDS = 3, EXPRESSIONS = 4, LOOPS = 7, LISTS = 8, MEMBERS = 9 };
 
 #define NAME "([A-Za-z_]\\w*)"
 #define TYPE                                                                                       \
-    "(?:[ \\t]*:[ \\t]*(?:&(?:'static )?)?[\\w.:<>]+(?:\\[\\])?|"                                  \
+    "(?:[ \\t]*:[ \\t]*(?:&(?:'static )?)?(?:[\\w.:<>]+(?:\\[\\])?|\\[\\w+; ?\\d+\\])|"            \
     "\\s+(?:constant\\s+)?(?:u?int(?:eger)?\\d*|bigint|long|string|text|varchar))?"
 
 const char *const hf__assignment_patterns[HF__ASSIGNMENT_PATTERNS] = {
@@ -23,7 +23,7 @@ const char *const hf__assignment_patterns[HF__ASSIGNMENT_PATTERNS] = {
     "(?:#[ \\t]*define[ \\t]+|\\bdefine\\(\\s*['\"]|\\buse constant |^[ \\t]*@)" NAME
     "(?:['\"]\\s*,|\\s*=>)?[ \\t]+(?=[-\"'(\\d]|0x|~s)()",
     /* { report: 42 } of JavaScript, { 'report': 42 } of Python */
-    "(?:[\\[({,]|^)\\s*[\"':]?([A-Za-z_][\\w-]*)[\"']?\\s*(:|=>)\\s*(?=[-\\d\"'])",
+    "(?:[\\[({,]|^)\\s*[\"':]?([A-Za-z_][\\w-]*)[\"']?\\s*(:|=>)\\s*(?=[-\\d\"']|self::|static::)",
     /* { id: LOCK_ID }, but not { id: number } */
     "(?:[{,]|^)[ \\t]*" NAME
     "[ \\t]*:[ \\t]*(?!(?:number|string|boolean|bigint|any|unknown|[iu](?:64|32|16|8|"
@@ -39,6 +39,16 @@ const char *const hf__assignment_patterns[HF__ASSIGNMENT_PATTERNS] = {
     /* reportLock lockID = 2, of a type of Go */
     "^[ \\t]*(?:const[ \\t]+|var[ \\t]+)?" NAME
     "[ \\t]+[A-Za-z][\\w.]*[ \\t]*=(?=[ \\t]*[-\\d\"])()",
+    /* Loops: for x in list, for (const x of list), for (var x : list) */
+    "(?|\\bfor[ \\t]+(?:\\w+[ \\t]*,[ \\t]*)?" NAME
+    "[ \\t]+in[ \\t]+|\\bfor\\s*(?:await\\s*)?\\(\\s*(?:const|let|var)\\s+" NAME
+    "\\s+of\\s+|\\bfor(?:each)?\\s*\\(\\s*(?:final\\s+)?[\\w<>.]+\\s+" NAME
+    "\\s*(?::|\\bin\\b)\\s*)()",
+    /* The same with the list first: foreach ($list as $x), list.each do |x| */
+    "(?|\\bforeach\\s*\\(\\s*([^()\\n]+?)\\s+as\\s+(?:&|\\$\\w+\\s*=>\\s*)?\\$" NAME
+    "|([@\\w.:]+|%[wi]\\[[^\\]\\n]*\\]|\\[[^\\]]{0,400}\\])\\.each\\s*(?:do|\\{)\\s*\\|" NAME ")",
+    /* REPORT(42), of an enumeration of Java or Kotlin */
+    "^[ \\t]*(?-i:([A-Z][A-Z0-9_]*))\\((?=[-\\d\"])()",
 };
 
 static bool is_code(const hf__unit *unit, size_t at)
@@ -121,18 +131,36 @@ static bool is_pattern(const hf__unit *unit, size_t brace)
     return false;
 }
 
+enum argument { NO_ARGUMENT, OF_CALL, OF_OBJECT };
+
+/* Task(lock_id=5): is what stands before the parenthesis a class that is not declared here? */
+static bool makes_object(const hf__unit *unit, size_t open)
+{
+    size_t start = open;
+
+    while (start > 0 && (isalnum((unsigned char)unit->text[start - 1]) ||
+                         strchr("_.", unit->text[start - 1]) != NULL))
+        start--;
+    const char *name = memrchr(unit->text + start, '.', open - start);
+    name = name != NULL ? name + 1 : unit->text + start;
+    while (*name == '_')
+        name++;
+    return unit->syntax->id == HF__LANG_PYTHON && isupper((unsigned char)*name) &&
+           !(start >= 6 && memcmp(unit->text + start - 6, "class ", 6) == 0);
+}
+
 /* Is the name inside of parentheses: a named argument, or a parameter with a default? */
-static bool is_argument(const hf__unit *unit, size_t at)
+static enum argument is_argument(const hf__unit *unit, size_t at)
 {
     size_t lowest = at > BRACKET_REACH ? at - BRACKET_REACH : 0;
     size_t depth = 0;
     size_t before = at;
 
     if ((unit->syntax->id & (HF__LANG_GO | HF__LANG_RUST)) != 0) /* they have none */
-        return false;
+        return NO_ARGUMENT;
     before = behind_type(unit, before);
     if (before == 0 || !is_code(unit, before - 1) || strchr("(,{", unit->text[before - 1]) == NULL)
-        return false;
+        return NO_ARGUMENT;
     for (at = before; at > lowest; at--) {
         char c = unit->text[at - 1];
         if (!is_code(unit, at - 1))
@@ -140,9 +168,11 @@ static bool is_argument(const hf__unit *unit, size_t at)
         if (c == ')' || c == ']' || c == '}')
             depth++;
         else if ((c == '(' || c == '[' || c == '{') && depth-- == 0)
-            return c == '(' || (c == '{' && is_pattern(unit, at - 1));
+            return c == '(' ? (makes_object(unit, at - 1) ? OF_OBJECT : OF_CALL)
+                   : c == '{' && is_pattern(unit, at - 1) ? OF_CALL
+                                                          : NO_ARGUMENT;
     }
-    return false;
+    return NO_ARGUMENT;
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
@@ -164,18 +194,50 @@ static int by_name(const void *a, const void *b, void *text)
     return order != 0 ? order : (x->name > y->name) - (x->name < y->name);
 }
 
-static hf_status add(hf__assignments *assignments, const hf__unit *unit,
+/* Where the list of a loop ends: before its body. */
+static size_t list_end(const hf__unit *unit, size_t at)
+{
+    size_t limit = unit->size - at > EXPRESSION_REACH ? at + EXPRESSION_REACH : unit->size;
+    size_t depth = 0;
+
+    for (; at < limit; at++) {
+        char c = unit->text[at];
+        if (!is_code(unit, at))
+            continue;
+        if (depth == 0 && (strchr(";:)]}\n", c) != NULL ||
+                           (c == '{' && isblank((unsigned char)unit->text[at - 1]))))
+            break;
+        depth += c == '(' || c == '[' || c == '{';
+        depth -= (c == ')' || c == ']' || c == '}') && depth > 0;
+    }
+    return at;
+}
+
+static hf_status add(hf__assignments *assignments, const hf__unit *unit, size_t pattern,
                      const hf__pcre_match *match, bool field, hf_error *err)
 {
-    hf__assignment made = {
-        .name = match->start[1], .name_size = match->end[1] - match->start[1], .field = field};
+    unsigned group = pattern == LISTS ? 2 : 1;
+    hf__assignment made = {.name = match->start[group],
+                           .name_size = match->end[group] - match->start[group],
+                           .field = field,
+                           .each = pattern == LOOPS || pattern == LISTS};
 
-    if (hf__pcre_match_has(match, 2)) {
+    if (pattern == LISTS) {
+        made.value = match->start[1];
+        made.value_size = match->end[1] - match->start[1];
+    } else if (hf__pcre_match_has(match, 2)) {
         made.value = match->end[0];
         while (made.value < unit->size && isspace((unsigned char)unit->text[made.value]))
             made.value++;
         made.value_size = hf__expression_end(unit, made.value) - made.value;
+        if (made.value_size > 6 && memcmp(unit->text + made.value, "range ", 6) == 0) { /* of Go */
+            made.each = true;
+            made.value += 6;
+            made.value_size -= 6;
+        }
     }
+    if (made.each && pattern != LISTS)
+        made.value_size = list_end(unit, made.value) - made.value;
     made.block = hf__unit_block(unit, made.name);
     if (!hf__grow(&assignments->items, &assignments->capacity, assignments->count + 1,
                   sizeof *assignments->items))
@@ -192,8 +254,15 @@ static hf_status add_counted(hf__assignments *assignments, size_t name, size_t s
     if (!hf__grow(&assignments->items, &assignments->capacity, assignments->count + 1,
                   sizeof *assignments->items))
         return hf__no_memory(err);
-    assignments->items[assignments->count++] =
-        (hf__assignment){name, size, name, size, block, true, false, number};
+    assignments->items[assignments->count++] = (hf__assignment){
+        .name = name,
+        .name_size = size,
+        .value = name,
+        .value_size = size,
+        .block = block,
+        .counted = true,
+        .number = number,
+    };
     return HF_OK;
 }
 
@@ -261,7 +330,7 @@ static hf_status add_enumeration(hf__assignments *assignments, const hf__unit *u
 static bool is_meant(const hf__unit *unit, size_t pattern, const hf__pcre_match *match)
 {
     switch (pattern) {
-    case 0: return is_code(unit, match->start[1]) && !is_argument(unit, match->start[1]);
+    case 0: return is_code(unit, match->start[1]);
     case 1: return unit->classes[match->start[1]] != HF__COMMENT;
     case NAMED_FIELDS:
         return (unit->syntax->id & (HF__LANG_GO | HF__LANG_RUST | HF__LANG_JS)) != 0 &&
@@ -273,6 +342,11 @@ static bool is_meant(const hf__unit *unit, size_t pattern, const hf__pcre_match 
         return (unit->syntax->id & (HF__LANG_GO | HF__LANG_ELIXIR)) != 0 &&
                is_code(unit, match->start[1]);
     case 6: return unit->syntax->id == HF__LANG_GO && is_code(unit, match->start[1]);
+    case MEMBERS:
+        return (unit->syntax->id & (HF__LANG_JAVA | HF__LANG_KOTLIN)) != 0 &&
+               is_code(unit, match->start[1]);
+    case LOOPS:
+    case LISTS: return is_code(unit, match->start[pattern == LISTS ? 2 : 1]);
     default:
         return (unit->syntax->id &
                 (unit->text[match->start[2]] == ':'
@@ -284,12 +358,14 @@ static bool is_meant(const hf__unit *unit, size_t pattern, const hf__pcre_match 
     }
 }
 
-static void read_all(hf__assignments *assignments)
+void hf__assignments_read(hf__assignments *assignments)
 {
     const hf__unit *unit = assignments->unit;
     hf_status status = HF_OK;
     hf__pcre_match match;
 
+    if (assignments->read)
+        return;
     assignments->read = true;
     for (size_t i = 0; i < HF__ASSIGNMENT_PATTERNS; i++) {
         for (size_t at = 0; status == HF_OK && assignments->count < ASSIGNMENTS_MAX &&
@@ -298,7 +374,11 @@ static void read_all(hf__assignments *assignments)
              at = match.end[0] > at ? match.end[0] : at + 1) {
             if (!is_meant(unit, i, &match))
                 continue;
-            status = add(assignments, unit, &match, i == FIELDS || i == NAMED_FIELDS, NULL);
+            enum argument argument = i == 0 ? is_argument(unit, match.start[1]) : NO_ARGUMENT;
+            if (argument == OF_CALL)
+                continue;
+            status = add(assignments, unit, i, &match,
+                         i == FIELDS || i == NAMED_FIELDS || argument == OF_OBJECT, NULL);
             if (status == HF_OK && i == 0)
                 status = add_enumeration(assignments, unit, NULL);
         }
@@ -317,8 +397,8 @@ void hf__assignments_free(hf__assignments *assignments)
 
 /* ---- Looking up ------------------------------------------------------------------------------ */
 
-static size_t first_of(const hf__assignments *assignments, const hf__unit *unit, const char *name,
-                       size_t size)
+size_t hf__assignments_first(const hf__assignments *assignments, const hf__unit *unit,
+                             const char *name, size_t size)
 {
     size_t low = 0;
     size_t high = assignments->count;
@@ -334,57 +414,24 @@ static size_t first_of(const hf__assignments *assignments, const hf__unit *unit,
     return low;
 }
 
-static bool is_named(const hf__assignments *assignments, const hf__unit *unit, size_t index,
-                     const char *name, size_t size)
+bool hf__assignments_is_named(const hf__assignments *assignments, const hf__unit *unit,
+                              size_t index, const char *name, size_t size)
 {
     return index < assignments->count &&
            compare(unit->text + assignments->items[index].name, assignments->items[index].name_size,
                    name, size) == 0;
 }
 
-/*
- * The only expression of the name in this block, in a function only one that comes before;
- * SIZE_MAX: anywhere. *any: there is one, or there are several.
- */
-static const hf__assignment *find_in_block(const hf__assignments *assignments, const hf__unit *unit,
-                                           size_t block, size_t before, bool member,
-                                           const char *name, size_t size, bool *any)
+const hf__assignment *hf__assignments_around(const hf__assignments *assignments,
+                                             const hf__unit *unit, size_t at)
 {
-    const hf__assignment *found = NULL;
-
-    *any = false;
-    for (size_t i = first_of(assignments, unit, name, size);
-         is_named(assignments, unit, i, name, size); i++) {
+    for (size_t i = 0; i < assignments->count; i++) {
         const hf__assignment *item = &assignments->items[i];
-        if (item->field && !member)
-            continue;
-        if (before != SIZE_MAX &&
-            (item->block != block || (block != HF__NO_BLOCK && item->name >= before)))
-            continue;
-        if (*any && (found == NULL || compare(unit->text + found->value, found->value_size,
-                                              unit->text + item->value, item->value_size) != 0))
-            return NULL;
-        *any = true;
-        found = item->value_size > 0 ? item : NULL;
+        if (item->block == HF__NO_BLOCK && item->value <= at &&
+            at < item->value + item->value_size && unit->classes[item->value] == HF__QUOTE)
+            return item;
     }
-    return found;
-}
-
-const hf__assignment *hf__assignments_find(hf__assignments *assignments, const hf__unit *unit,
-                                           size_t at, bool member, const char *name, size_t size)
-{
-    const hf__assignment *found;
-    bool any = false;
-
-    if (!assignments->read)
-        read_all(assignments);
-    for (size_t block = hf__unit_block(unit, at);; block = unit->blocks[block].parent) {
-        found = find_in_block(assignments, unit, block, at, member, name, size, &any);
-        if (any || block == HF__NO_BLOCK)
-            break;
-    }
-    return any || !member ? found
-                          : find_in_block(assignments, unit, 0, SIZE_MAX, true, name, size, &any);
+    return NULL;
 }
 
 static bool follows_word(const hf__unit *unit, size_t at, const char *word)
@@ -435,8 +482,7 @@ const hf__assignment *hf__assignments_find_in(hf__assignments *assignments, cons
                                               const char *owner, size_t owner_size,
                                               const char *name, size_t size)
 {
-    if (!assignments->read)
-        read_all(assignments);
+    hf__assignments_read(assignments);
     for (const char *at = unit->text;
          (at = memmem(at, unit->size - (size_t)(at - unit->text), owner, owner_size)) != NULL;
          at++) {
@@ -447,8 +493,8 @@ const hf__assignment *hf__assignments_find_in(hf__assignments *assignments, cons
             !is_owner(unit, place, owner_size))
             continue;
         size_t end = owner_end(unit, place);
-        for (size_t i = first_of(assignments, unit, name, size);
-             is_named(assignments, unit, i, name, size); i++)
+        for (size_t i = hf__assignments_first(assignments, unit, name, size);
+             hf__assignments_is_named(assignments, unit, i, name, size); i++)
             if (assignments->items[i].name > place && assignments->items[i].name < end &&
                 assignments->items[i].value_size > 0)
                 return &assignments->items[i];

@@ -11,6 +11,7 @@ typedef struct hf__assignment {
     size_t block;
     bool counted; /* iota, or auto(): number is the value */
     bool field;   /* of a literal, { name: value }: no variable */
+    bool each;    /* a loop: the name stands for any item of the value, a list */
     int64_t number;
 } hf__assignment;
 
@@ -25,18 +26,43 @@ typedef struct hf__assignments {
     size_t capacity;
 } hf__assignments;
 
-enum { HF__ASSIGNMENT_PATTERNS = 7 };
+enum { HF__ASSIGNMENT_PATTERNS = 10 };
 extern const char *const hf__assignment_patterns[HF__ASSIGNMENT_PATTERNS];
 
+void hf__assignments_read(hf__assignments *assignments);
 void hf__assignments_free(hf__assignments *assignments);
 
+/* Where the assignments of a name begin among the items, and whether one is still of that name. */
+size_t hf__assignments_first(const hf__assignments *assignments, const hf__unit *unit,
+                             const char *name, size_t size);
+bool hf__assignments_is_named(const hf__assignments *assignments, const hf__unit *unit,
+                              size_t index, const char *name, size_t size);
+
+enum { HF__REACHING_MAX = 8 };
+
+/* The assignments that may have given a name its value at a place. */
+typedef struct hf__reaching {
+    const hf__assignment *items[HF__REACHING_MAX]; /* the last one first */
+    size_t count;
+    bool untold;      /* there are more, or one that cannot be read */
+    bool conditional; /* none of them is made in any case */
+} hf__reaching;
+
 /*
- * What a name stands for at a place of the unit: the expression that the innermost block around it
- * assigns, and assigns only once. A member, as in self.key, may be assigned anywhere, also in a
- * literal. NULL: it has none, or several.
+ * What a name may stand for at a place of the unit: what the innermost block around it that
+ * assigns it assigns before, from the last one back to one that no branch leaves out. A member, as
+ * in self.key, may be assigned anywhere in its class, also in a literal.
  */
+void hf__assignments_reaching(hf__assignments *assignments, const hf__unit *unit, size_t at,
+                              bool member, const char *name, size_t size, hf__reaching *reaching);
+
+/* The same where there is only one; NULL: there is none, or there are several. */
 const hf__assignment *hf__assignments_find(hf__assignments *assignments, const hf__unit *unit,
                                            size_t at, bool member, const char *name, size_t size);
+
+/* The constant of the file whose value is the string around a place; NULL: there is none. */
+const hf__assignment *hf__assignments_around(const hf__assignments *assignments,
+                                             const hf__unit *unit, size_t at);
 
 /* What a name stands for inside of an owner: enum Locks { … }, class Locks, LOCKS = { … }. */
 const hf__assignment *hf__assignments_find_in(hf__assignments *assignments, const hf__unit *unit,

@@ -272,6 +272,20 @@ size_t hf__pieces_by_name(hf__piece *args, size_t count, size_t room, const char
     return end;
 }
 
+size_t hf__pieces_of_list(hf__piece *args, size_t count, size_t room)
+{
+    hf__pieces items = {0};
+    hf__piece list = count == 1 ? hf__piece_trim(args[0]) : (hf__piece){"", 0};
+
+    if (list.size < 2 || strchr("[(", list.text[0]) == NULL ||
+        hf__piece_close(list, false) != list.size)
+        return count;
+    hf__piece_split((hf__piece){list.text + 1, list.size - 2}, false, &items);
+    for (count = 0; count < items.count && count < room; count++)
+        args[count] = items.items[count];
+    return count;
+}
+
 size_t hf__pieces_by_default(hf__piece *args, size_t count, size_t room, const char *params)
 {
     for (size_t i = 0; i < count; i++) /* f(*args), f(...args): nobody can tell how many */

@@ -57,6 +57,9 @@ size_t hf__piece_last_call(hf__piece piece, bool sql);
  */
 size_t hf__pieces_by_name(hf__piece *args, size_t count, size_t room, const char *params);
 
+/* f([a, b]): the items of the only argument, when it is a list. Returns how many there are then. */
+size_t hf__pieces_of_list(hf__piece *args, size_t count, size_t room);
+
 /* Puts the defaults of params where nothing is passed. Returns how many there are then. */
 size_t hf__pieces_by_default(hf__piece *args, size_t count, size_t room, const char *params);
 

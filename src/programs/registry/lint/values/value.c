@@ -27,7 +27,8 @@ const char *const hf__value_patterns[HF__VALUE_PATTERNS] = {
     [HF__VALUE_IS_METHOD] =
         "\\A(?:to_string|tostring|to_i|to_s|to_sym|string|clone|into|as_str|as_bytes|encode|"
         "value|unwrap|tolong|toint|longvalue|intvalue|freeze|as_ref|to_owned|trim|strip|"
-        "getvalue|rawvalue|getid|getbytes|as_i64|bytes|hex|to_str)\\z",
+        "getvalue|rawvalue|getid|getbytes|as_i64|bytes|hex|to_str|try_into|to_vec|expect|as_slice)"
+        "\\z",
     [HF__VALUE_IS_FORMAT] = "\\A(?:sprintf|format|format!|formatted|interpolate|vsprintf|"
                             "stringformat|asprintf)\\z",
     [HF__VALUE_IS_JOIN] = "\\A(?:concat|concat_ws|join|implode)\\z",
@@ -36,7 +37,7 @@ const char *const hf__value_patterns[HF__VALUE_PATTERNS] = {
         ("'x'\\s*\\|\\|\\s*(?:left|substr(?:ing)?)\\s*\\(\\s*"
          "(?:encode\\s*\\(\\s*sha256\\b[\\s\\S]*,\\s*'hex'\\s*\\)|md5\\s*\\([\\s\\S]*\\))"
          "\\s*,\\s*(?:1\\s*,\\s*)?16\\s*\\)[\\s\\S]*\\bbit\\s*\\(\\s*64\\s*\\)"),
-    [HF__VALUE_IS_ITEM] = "\\A(?:[a-z_]\\w*(?:\\.|::|->))*[@$]?([a-z_]\\w*)"
+    [HF__VALUE_IS_ITEM] = "\\A(?:[$@]?[a-z_]\\w*(?:\\.|::|->))*[@$]?([a-z_]\\w*)"
                           "\\[\\s*([\"':][\\w-]+[\"']?|[$@]?[a-z_]\\w*)\\s*\\]\\z",
     [HF__VALUE_IS_DIGEST] =
         "\\A(?:md5(?:_hex|sum)?|sha_?(?:1|224|256|384|512)(?:sum|_hex)?|sum(?:1|224|256|512|64|32|"
@@ -156,6 +157,24 @@ static hf__piece item_of_name(const hf__scope *scope, hf__piece list, size_t num
     return item_of((hf__piece){scope->unit->text + assigned->value, assigned->value_size}, number);
 }
 
+/* A constant with SQL may be executed in another file: the first placeholder is its parameter 0. */
+static void evaluate_far_bound(struct hf__eval *in, const hf__scope *scope, size_t number,
+                               hf__worth *out)
+{
+    const hf__unit *unit = scope->unit;
+
+    if (unit->syntax->id == HF__LANG_SQL ||
+        (*in->block != HF__NO_BLOCK && *in->block != HF__STATEMENT) ||
+        hf__unit_block(unit, scope->at) != HF__NO_BLOCK || scope->string_end == SIZE_MAX)
+        return;
+    hf__assignments_read(scope->names);
+    if (hf__assignments_around(scope->names, unit, scope->at) == NULL)
+        return;
+    *in->block = HF__STATEMENT;
+    out->kind = HF__VALUE_TEXT;
+    hf__buf_add(&out->text, (char[]){HF__LABEL_PARAM, (char)('0' + (int)number - 1)}, 2);
+}
+
 /* What is bound to $1, ?1 or :name. In a function of SQL, $1 is its first parameter. */
 static void evaluate_bound(struct hf__eval *in, const hf__scope *scope, hf__piece piece,
                            unsigned depth, hf__worth *out)
@@ -181,6 +200,8 @@ static void evaluate_bound(struct hf__eval *in, const hf__scope *scope, hf__piec
     there.code = true;
     if (bound.size > 0)
         hf__evaluate(in, &there, bound, depth + 1, out);
+    else if (number > 0 && number <= HF__PARAMS_MAX)
+        evaluate_far_bound(in, scope, number, out);
     hf__buf_free(&room);
 }
 
@@ -304,6 +325,8 @@ static void evaluate_bare(struct hf__eval *in, const hf__scope *scope, hf__piece
         hf__evaluate_piped(in, scope, piece, depth, out) ||
         hf__evaluate_item(in, scope, piece, depth, out) || evaluate_number(scope, piece, out) ||
         evaluate_symbol(scope, piece, out) || hf__evaluate_string(in, scope, piece, depth, out) ||
+        hf__evaluate_closure(in, scope, piece, depth, out) ||
+        hf__evaluate_choice(in, scope, piece, depth, out) ||
         hf__evaluate_default(in, scope, piece, depth, out) ||
         evaluate_sql_hash(in, scope, piece, depth, out) ||
         hf__evaluate_percent(in, scope, piece, depth, out) ||

@@ -81,7 +81,7 @@ static bool evaluate_hash(struct hf__eval *in, const hf__scope *scope, const str
     out->uses_hashtext = !extended;
     out->derivation = extended ? HF_HASHTEXTEXTENDED : HF_HASHTEXT;
     out->derivation_known = seed.size == 1 && seed.text[0] == '0';
-    hf__add_operand(in, scope, call->args.items[0], depth, &out->text);
+    hf__add_hashed(in, scope, call->args.items[0], depth, out);
     return true;
 }
 
@@ -132,13 +132,26 @@ static void evaluate_join(struct hf__eval *in, const hf__scope *scope, const str
 }
 
 /* What a field of an argument is worth: that of a literal, or of a parameter that is passed on. */
-static void evaluate_field(struct hf__eval *in, const hf__scope *scope, hf__piece arg,
+static void evaluate_field(struct hf__eval *in, const hf__scope *scope, hf__piece given,
                            const hf__worth *form, unsigned depth, hf__worth *out)
 {
     const char *field = form->field;
+    hf__piece arg = given;
     hf__piece value;
     hf__buf member = {0};
 
+    const hf__assignment *assigned =
+        hf__assignments_find(scope->names, scope->unit, scope->at, false, arg.text, arg.size);
+    hf__scope there = *scope;
+    if (assigned != NULL && assigned->block != HF__NO_BLOCK &&
+        memmem(arg.text, arg.size, ".", 1) == NULL) { /* options := Options{…} */
+        arg = (hf__piece){scope->unit->text + assigned->value, assigned->value_size};
+        there.at = assigned->name;
+        if (!hf__piece_field(arg, field, &value))
+            arg = given;
+        else
+            scope = &there;
+    }
     if (hf__piece_field(arg, field, &value)) {
         if (value.size > 0)
             hf__evaluate(in, scope, value, depth + 1, out);
@@ -154,8 +167,26 @@ static void evaluate_field(struct hf__eval *in, const hf__scope *scope, hf__piec
     hf__buf_free(&member);
 }
 
-void hf__eval_apply(struct hf__eval *in, const hf__scope *scope, const hf__worth *form,
-                    const hf__piece *args, size_t count, unsigned depth, hf__worth *out)
+/* keys ...string, and lock([a, b]): any of what is passed. */
+static void apply_each(struct hf__eval *in, const hf__scope *scope, const hf__piece *args,
+                       size_t count, unsigned depth, hf__worth *out)
+{
+    if (count > 0)
+        hf__evaluate_items(in, scope, args[0], depth + 1, out);
+    if (out->kind != HF__VALUE_UNKNOWN || hf__eval_language(scope) != HF__LANG_GO)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        hf__worth value = {0};
+        hf__evaluate(in, scope, args[i], depth + 1, &value);
+        if (i == 0)
+            *out = value;
+        else
+            hf__value_join(out, &value);
+    }
+}
+
+static void apply_one(struct hf__eval *in, const hf__scope *scope, const hf__worth *form,
+                      const hf__piece *args, size_t count, unsigned depth, hf__worth *out)
 {
     int param = hf__value_param(form);
     bool field = param >= 'a' - '0';
@@ -170,6 +201,10 @@ void hf__eval_apply(struct hf__eval *in, const hf__scope *scope, const hf__worth
         evaluate_field(in, scope, args[which], form, depth, out);
         return;
     }
+    if (param >= 0 && form->each) {
+        apply_each(in, scope, args + which, count - which, depth, out);
+        return;
+    }
     if (param >= 0) {
         if (map.size > 0)
             hf__evaluate_lookup(in, scope, map, args[which], depth + 1, out);
@@ -181,6 +216,7 @@ void hf__eval_apply(struct hf__eval *in, const hf__scope *scope, const hf__worth
     }
     *out = *form;
     out->text = (hf__buf){0};
+    out->also = NULL;
     for (size_t i = 0; i < form->text.length; i++) {
         char c = form->text.data[i];
         if (c != HF__LABEL_PARAM) {
@@ -192,6 +228,25 @@ void hf__eval_apply(struct hf__eval *in, const hf__scope *scope, const hf__worth
             hf__add_operand(in, scope, args[index], depth, &out->text);
         else
             hf__add_hole(&out->text);
+    }
+}
+
+void hf__eval_apply(struct hf__eval *in, const hf__scope *scope, const hf__worth *form,
+                    const hf__piece *args, size_t count, unsigned depth, hf__worth *out)
+{
+    for (const hf__worth *item = form; item != NULL; item = item->also) {
+        hf__worth alone = *item;
+        hf__worth value = {0};
+        bool list = item->each && item->kind == HF__VALUE_HASHED;
+        alone.also = NULL;
+        alone.kind = list ? HF__VALUE_TEXT : item->kind;
+        apply_one(in, scope, &alone, args, count, depth, &value);
+        if (list)
+            hf__hash_all(&value, item);
+        if (item == form)
+            *out = value;
+        else
+            hf__value_join(out, &value);
     }
 }
 
@@ -219,7 +274,7 @@ bool hf__evaluate_method(struct hf__eval *in, const hf__scope *scope, hf__piece 
     if (block == HF__NO_BLOCK || scope->functions[block].param_count > 0)
         return false;
     hf__function_value(in, scope, block, depth + 1, out);
-    return true;
+    return out->kind != HF__VALUE_UNKNOWN; /* else a class that is derived may tell */
 }
 
 /* options.get(x) says nothing about a function `get` of this project. */
@@ -303,6 +358,9 @@ static void evaluate_function(struct hf__eval *in, const hf__scope *scope, const
         hf__eval_apply(in, scope, &known->value, args.items, args.count, depth, out);
     } else if (scope->code || !is_of_postgres(call)) {
         hf__project_want(scope->project, call->name.text, call->name.size);
+        if (hf__speaks_of_locks(call->name))
+            hf__project_find_all(scope->project, scope->unit->path, call->name.text,
+                                 call->name.size, out);
     }
 }
 
@@ -409,129 +467,9 @@ bool hf__evaluate_call(struct hf__eval *in, const hf__scope *scope, hf__piece pi
         hf__evaluate(in, scope, hf__piece_owner(call.receiver), depth + 1, out);
     } else {
         evaluate_function(in, scope, &call, depth, out);
+        hf__piece owner = hf__piece_owner(call.receiver);
+        if (out->kind == HF__VALUE_UNKNOWN && call.args.count == 0 && hf__is_constant(owner))
+            hf__evaluate(in, scope, owner, depth + 1, out); /* Locks.REPORT.id() */
     }
     return true;
-}
-
-/* ---- Functions ------------------------------------------------------------------------------- */
-
-/* What stands behind the last semicolon of a function of Rust. */
-static hf__piece last_expression(const hf__scope *scope, size_t block, size_t *at)
-{
-    const hf__unit *unit = scope->unit;
-    size_t body = scope->functions[block].body;
-    size_t end = unit->blocks[block].end;
-    size_t depth = 0;
-
-    while (body < end && !(unit->classes[body] == HF__CODE && unit->text[body] == '{'))
-        body++;
-    size_t start = ++body;
-    for (size_t i = body; i + 1 < end; i++) {
-        if (unit->classes[i] != HF__CODE)
-            continue;
-        char c = unit->text[i];
-        depth += c == '(' || c == '[' || c == '{';
-        depth -= (c == ')' || c == ']' || c == '}') && depth > 0;
-        if (depth == 0 && (c == ';' || c == '}'))
-            start = i + 1;
-    }
-    if (start + 1 >= end)
-        return (hf__piece){"", 0};
-    *at = start;
-    return hf__piece_trim((hf__piece){unit->text + start, end - 1 - start});
-}
-
-/* What the only statement of a function of SQL selects: $$ SELECT 4711 $$. */
-static hf__piece selected(const hf__scope *scope, size_t block, size_t *at)
-{
-    const hf__unit *unit = scope->unit;
-    size_t body = scope->functions[block].body;
-    size_t end = unit->blocks[block].end;
-
-    while (body < end && (isspace((unsigned char)unit->text[body]) || unit->text[body] == '$' ||
-                          unit->classes[body] == HF__COMMENT))
-        body++;
-    if (end - body < 8 || strncasecmp(unit->text + body, "select", 6) != 0 ||
-        !isspace((unsigned char)unit->text[body + 6]))
-        return (hf__piece){"", 0};
-    *at = body + 7;
-    hf__piece rest = {unit->text + *at, end - *at};
-    hf__piece piece = hf__piece_trim(hf__piece_until(rest, ";$"));
-    return memmem(piece.text, piece.size, " from ", 6) == NULL &&
-                   memmem(piece.text, piece.size, " FROM ", 6) == NULL
-               ? piece
-               : (hf__piece){"", 0};
-}
-
-/* The only expression that a function returns; size 0: there is none, or there are several. */
-static hf__piece returned(const hf__scope *scope, size_t block, size_t *at)
-{
-    const hf__unit *unit = scope->unit;
-    size_t end = unit->blocks[block].end;
-    hf__piece found = {"", 0};
-
-    for (size_t i = scope->functions[block].body; i + 7 < end; i++) {
-        if (unit->classes[i] != HF__CODE || strncasecmp(unit->text + i, "return", 6) != 0 ||
-            isalnum((unsigned char)unit->text[i - 1]) || unit->text[i - 1] == '_' ||
-            strchr(" (", unit->text[i + 6]) == NULL || hf__unit_block(unit, i) != block)
-            continue;
-        if (found.size > 0)
-            return (hf__piece){"", 0};
-        found = (hf__piece){unit->text + i + 6, hf__expression_end(unit, i + 6) - i - 6};
-        *at = i;
-    }
-    if (found.size == 0 && unit->syntax->id == HF__LANG_SQL)
-        return selected(scope, block, at);
-    if (found.size == 0 && unit->syntax->id == HF__LANG_RUST)
-        return last_expression(scope, block, at);
-    if (found.size > 0 || (unit->syntax->id & (HF__LANG_RUBY | HF__LANG_ELIXIR)) == 0)
-        return found;
-    while (end > 0 && isspace((unsigned char)unit->text[end - 1])) /* the line before `end` */
-        end--;
-    while (end > 0 && unit->text[end - 1] != '\n')
-        end--;
-    size_t line = end > 0 ? end - 1 : 0;
-    while (line > scope->functions[block].body && unit->text[line - 1] != '\n')
-        line--;
-    *at = line;
-    return line > scope->functions[block].body
-               ? (hf__piece){unit->text + line, hf__expression_end(unit, line) - line}
-               : found;
-}
-
-void hf__lambda_value(struct hf__eval *in, const hf__scope *scope, const hf__lambda *lambda,
-                      unsigned depth, hf__worth *out)
-{
-    hf__scope inside = *scope;
-    size_t depends = HF__NO_BLOCK;
-    struct hf__eval inner = {.steps = in->steps, .block = &depends, .lambda = lambda};
-
-    if (depth > HF__EVAL_DEPTH_MAX)
-        return;
-    inside.at = lambda->at;
-    inside.code = scope->unit->syntax->id != HF__LANG_SQL;
-    inside.string_end = SIZE_MAX;
-    hf__evaluate(&inner, &inside, lambda->body, depth + 1, out);
-    in->steps = inner.steps;
-    if (depends != HF__NO_BLOCK)
-        hf__value_free(out); /* of a function around it */
-}
-
-void hf__function_value(struct hf__eval *in, const hf__scope *scope, size_t block, unsigned depth,
-                        hf__worth *out)
-{
-    hf__scope inside = *scope;
-    size_t depends = HF__NO_BLOCK;
-    struct hf__eval inner = {.steps = in->steps, .block = &depends};
-
-    if (depth > HF__EVAL_DEPTH_MAX || hf__evaluate_hasher(&inner, scope, block, depth, out))
-        return;
-    hf__piece expression = returned(scope, block, &inside.at);
-    inside.code = scope->unit->syntax->id != HF__LANG_SQL;
-    inside.string_end = SIZE_MAX;
-    if (expression.size > 0)
-        hf__evaluate(&inner, &inside, expression, depth + 1, out);
-    in->steps = inner.steps;
-    if (depends != HF__NO_BLOCK && depends != block)
-        hf__value_free(out);
 }

@@ -50,7 +50,7 @@ static bool is_told(const hf__worth *value)
 }
 
 /* Notes what a parameter is when a caller passes nothing. */
-static void note_otherwise(const hf__worth *fallback, hf__worth *out)
+void hf__note_otherwise(const hf__worth *fallback, hf__worth *out)
 {
     if (fallback->kind == HF__VALUE_NUMBER)
         snprintf(out->otherwise, sizeof out->otherwise, "%" PRId64, fallback->number);
@@ -78,7 +78,8 @@ static void choose(struct hf__eval *in, const hf__scope *scope, hf__piece given,
 {
     hf__worth other = {0};
     size_t none = *in->block;
-    struct hf__eval aside = {.steps = in->steps, .block = &none, .lambda = in->lambda};
+    struct hf__eval aside = {
+        .visits = in->visits, .steps = in->steps, .block = &none, .lambda = in->lambda};
 
     if (given.size > 0)
         hf__evaluate(in, scope, given, depth + 1, out);
@@ -87,7 +88,7 @@ static void choose(struct hf__eval *in, const hf__scope *scope, hf__piece given,
     hf__evaluate(&aside, scope, fallback, depth + 1, &other);
     in->steps = aside.steps;
     if (hf__value_param(out) >= 0) {
-        note_otherwise(&other, out);
+        hf__note_otherwise(&other, out);
         hf__value_free(&other);
         return;
     }

@@ -5,8 +5,15 @@
 #include "programs/registry/lint/values/lambda.h"
 #include "programs/registry/lint/values/value.h"
 
+/* An assignment whose value is being evaluated. */
+struct hf__visit {
+    const hf__assignment *assigned;
+    const struct hf__visit *outer;
+};
+
 /* One evaluation: bounded, whatever the source says. */
 struct hf__eval {
+    const struct hf__visit *visits;
     unsigned steps;
     size_t *block;
     const hf__lambda *lambda; /* whose expression it is, or NULL */
@@ -30,9 +37,23 @@ void hf__evaluate_name(struct hf__eval *in, const hf__scope *scope, hf__piece pi
 bool hf__evaluate_item(struct hf__eval *in, const hf__scope *scope, hf__piece piece, unsigned depth,
                        hf__worth *out);
 
+/* Locks.REPORT: a member of an owner, in capitals. */
+bool hf__is_constant(hf__piece piece);
+
 /* Evaluates what a name was given. */
 void hf__evaluate_assigned(struct hf__eval *in, const hf__scope *scope,
                            const hf__assignment *assigned, unsigned depth, hf__worth *out);
+
+/* What a loop over a list meets: any of its items. */
+void hf__evaluate_items(struct hf__eval *in, const hf__scope *scope, hf__piece list, unsigned depth,
+                        hf__worth *out);
+
+bool hf__evaluate_closure(struct hf__eval *in, const hf__scope *scope, hf__piece piece,
+                          unsigned depth, hf__worth *out);
+
+/* c ? a : b, and the like: any of both. */
+bool hf__evaluate_choice(struct hf__eval *in, const hf__scope *scope, hf__piece piece,
+                         unsigned depth, hf__worth *out);
 
 /* Adds to a text that something is not known. */
 void hf__add_hole(hf__buf *text);
@@ -40,6 +61,13 @@ void hf__add_hole(hf__buf *text);
 /* Evaluates an operand and adds what is known of it. */
 void hf__add_operand(struct hf__eval *in, const hf__scope *scope, hf__piece piece, unsigned depth,
                      hf__buf *text);
+
+/* Makes hashes of all values, in the way that `like` is one; its text must be empty. */
+void hf__hash_all(hf__worth *value, const hf__worth *like);
+
+/* Evaluates what is hashed into *out, which says how and has no text yet. */
+void hf__add_hashed(struct hf__eval *in, const hf__scope *scope, hf__piece piece, unsigned depth,
+                    hf__worth *out);
 
 /* Texts. Each returns false when the piece is none of its kind. */
 bool hf__evaluate_string(struct hf__eval *in, const hf__scope *scope, hf__piece piece,
@@ -58,6 +86,7 @@ bool hf__evaluate_default(struct hf__eval *in, const hf__scope *scope, hf__piece
 bool hf__evaluate_getter(struct hf__eval *in, const hf__scope *scope, hf__piece receiver,
                          hf__piece name, const hf__pieces *args, unsigned depth, hf__worth *out);
 bool hf__evaluate_otherwise(const hf__worth *form, hf__worth *out);
+void hf__note_otherwise(const hf__worth *fallback, hf__worth *out);
 bool hf__is_nothing(hf__piece piece); /* none, null, None and the like */
 
 /* A format and its arguments. */

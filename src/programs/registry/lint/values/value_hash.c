@@ -32,6 +32,9 @@ static hf_derivation algorithm(hf__piece source)
     return HF_FIXED;
 }
 
+static bool evaluate_object(struct hf__eval *in, const hf__scope *scope, hf__piece receiver,
+                            hf__piece name, unsigned depth, hf__worth *out);
+
 /*
  * sha256(x), crc32(x), hash('sha256', x), createHash('sha256').update(x), x.hashCode(): the label
  * is what is hashed. Which bits of the hash make the key is seen further out, if at all.
@@ -43,13 +46,18 @@ bool hf__evaluate_digest(struct hf__eval *in, const hf__scope *scope, hf__piece 
     hf__piece label = args->count > 0 ? args->items[0] : (hf__piece){"", 0};
     hf__piece source = {receiver.size > 0 ? receiver.text : name.text, receiver.size + name.size};
 
+    if ((args->count == 0 || is_name(name, "sum")) &&
+        evaluate_object(in, scope, receiver, name, depth, out))
+        return true;
     if (!hf__eval_matches(scope, HF__VALUE_IS_DIGEST, name, &match))
         return false;
     if (is_name(name, "hash") || is_name(name, "phash2")) {
         if (args->count > 1 && !is_name(name, "phash2")) {
             source = args->items[0];
             label = args->items[1];
-        } else if (hf__eval_language(scope) != HF__LANG_PYTHON && !is_name(name, "phash2")) {
+        } else if (hf__eval_language(scope) != HF__LANG_PYTHON && !is_name(name, "phash2") &&
+                   !(receiver.size > 2 &&
+                     memcmp(receiver.text + receiver.size - 2, "::", 2) == 0)) {
             return false;
         }
     } else if (is_name(name, "hashcode") || is_name(name, "gethashcode")) {
@@ -64,7 +72,7 @@ bool hf__evaluate_digest(struct hf__eval *in, const hf__scope *scope, hf__piece 
         return false;
     }
     set_hashed(out, algorithm(source));
-    hf__add_operand(in, scope, label, depth, &out->text);
+    hf__add_hashed(in, scope, label, depth, out);
     if (is_name(name, "hashcode") &&
         (hf__eval_language(scope) & (HF__LANG_JAVA | HF__LANG_KOTLIN)) != 0) {
         out->derivation = HF_JAVA_HASHCODE;
@@ -195,20 +203,102 @@ static bool body_has_any(const hf__scope *scope, size_t block, const char *const
     return *texts != NULL;
 }
 
-/* What a hash of Go is given: h.Write([]byte(x)), once. */
-static hf__piece written(const hf__scope *scope, size_t block, size_t *at)
-{
-    static const char call[] = ".Write(";
-    const hf__unit *unit = scope->unit;
-    const char *end = unit->text + unit->blocks[block].end;
-    const char *found =
-        memmem(unit->text + scope->functions[block].body,
-               (size_t)(end - unit->text) - scope->functions[block].body, call, strlen(call));
+/* Calls that give a hash what it hashes. The label is the argument, or what stands before. */
+static const struct {
+    const char *call;
+    unsigned languages;
+    bool before;       /* x.hash(&mut h) */
+    bool object_first; /* io.WriteString(h, x) */
+} writes[] = {
+    {".Write(", HF__LANG_GO, false, false},
+    {".WriteString(", HF__LANG_GO, false, false},
+    {"io.WriteString(", HF__LANG_GO, false, true},
+    {".hash(&mut", HF__LANG_RUST, true, false},
+    {".update(", HF__LANG_ANY & ~(unsigned)HF__LANG_GO, false, false},
+};
 
-    if (found == NULL || memmem(found + 1, (size_t)(end - found - 1), call, strlen(call)) != NULL)
-        return (hf__piece){"", 0};
-    *at = (size_t)(found - unit->text) + strlen(call);
-    return (hf__piece){unit->text + *at, hf__expression_end(unit, *at) - *at};
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* What the call at this place writes into the object, of which a size of 0 means any. */
+static hf__piece written(const hf__unit *unit, size_t at, hf__piece object)
+{
+    for (size_t i = 0; i < sizeof writes / sizeof writes[0]; i++) {
+        size_t size = strlen(writes[i].call);
+        hf__pieces args = {0};
+        if ((writes[i].languages & (unsigned)unit->syntax->id) == 0 || unit->size - at < size + 1 ||
+            memcmp(unit->text + at, writes[i].call, size) != 0)
+            continue;
+        size_t start = at;
+        while (start > 0 && (is_word(unit->text[start - 1]) ||
+                             (writes[i].before && strchr(".&", unit->text[start - 1]) != NULL)))
+            start--;
+        hf__piece left = {unit->text + start, at - start};
+        if (writes[i].before)
+            return left;
+        hf__piece call = {unit->text + at + size - 1, unit->size - at - size + 1};
+        size_t close = hf__piece_close(call, false);
+        if (close > call.size || close < 3)
+            continue;
+        hf__piece_split((hf__piece){call.text + 1, close - 2}, false, &args);
+        hf__piece into = writes[i].object_first ? args.items[0] : left;
+        size_t which = writes[i].object_first;
+        if (args.count <= which ||
+            (object.size > 0 &&
+             (into.size != object.size || memcmp(into.text, object.text, into.size) != 0)))
+            continue;
+        return args.items[which];
+    }
+    return (hf__piece){"", 0};
+}
+
+/* Adds all that is written into a hash between two places. False: nothing is. */
+static bool add_written(struct hf__eval *in, const hf__scope *scope, size_t from, size_t to,
+                        hf__piece object, unsigned depth, hf__buf *text)
+{
+    hf__scope inside = *scope;
+    bool any = false;
+
+    inside.code = true;
+    inside.string_end = SIZE_MAX;
+    for (size_t at = from; at < to; at++) {
+        hf__piece piece = {"", 0};
+        if (scope->unit->classes[at] == HF__CODE && strchr(".i", scope->unit->text[at]) != NULL)
+            piece = written(scope->unit, at, object);
+        if (piece.size == 0)
+            continue;
+        inside.at = at;
+        hf__add_operand(in, &inside, piece, depth, text);
+        any = true;
+    }
+    return any;
+}
+
+/* id := h.Sum32(), where h was written to before: the label is what was written. */
+static bool evaluate_object(struct hf__eval *in, const hf__scope *scope, hf__piece receiver,
+                            hf__piece name, unsigned depth, hf__worth *out)
+{
+    static const char *const words[] = {"sum",    "sum32",     "sum64",    "sum128", "digest",
+                                        "finish", "hexdigest", "finalize", NULL};
+    const hf__unit *unit = scope->unit;
+    hf__piece object = hf__piece_owner(receiver);
+    size_t block = hf__unit_block(unit, scope->at);
+    const char *const *word = words;
+
+    while (*word != NULL && !is_name(name, *word))
+        word++;
+    for (size_t i = 0; i < object.size; i++)
+        if (!is_word(object.text[i]))
+            return false;
+    if (*word == NULL || object.size == 0 || block == HF__NO_BLOCK || !scope->code)
+        return false;
+    set_hashed(out, HF_FIXED);
+    if (add_written(in, scope, unit->blocks[block].start, scope->at, object, depth, &out->text))
+        return true;
+    hf__value_free(out);
+    return false;
 }
 
 /* The text that is hashed: what is written, or the only parameter, over which a loop goes. */
@@ -217,13 +307,11 @@ static void add_hashed(struct hf__eval *in, const hf__scope *scope, size_t block
 {
     static const char *const packages[] = {"New32a(", "New64a(", "New32(",
                                            "New64(",  ".New()",  NULL};
-    hf__scope inside = *scope;
 
     if (body_has_any(scope, block, packages)) {
-        hf__piece piece = written(scope, block, &inside.at);
-        inside.code = true;
-        inside.string_end = SIZE_MAX;
-        hf__add_operand(in, &inside, piece, depth, text);
+        if (!add_written(in, scope, scope->functions[block].body, scope->unit->blocks[block].end,
+                         (hf__piece){"", 0}, depth, text))
+            hf__add_hole(text);
     } else if (scope->functions[block].param_count == 1) {
         hf__buf_add(text, (char[]){HF__LABEL_PARAM, '0'}, 2);
     } else {
@@ -268,28 +356,16 @@ static bool evaluate_hasher_object(struct hf__eval *in, const hf__scope *scope, 
     const hf__unit *unit = scope->unit;
     size_t start = scope->functions[block].body;
     hf__piece body = {unit->text + start, unit->blocks[block].end - start};
-    hf__scope inside = *scope;
-    hf__piece label = {"", 0};
+    bool go = unit->syntax->id == HF__LANG_GO && has(body, ".Sum");
+    bool rust =
+        unit->syntax->id == HF__LANG_RUST && (has(body, ".finish()") || has(body, ".finalize()"));
 
-    inside.code = true;
-    inside.string_end = SIZE_MAX;
-    if (unit->syntax->id == HF__LANG_GO && has(body, ".Sum")) {
-        label = written(scope, block, &inside.at);
-    } else if (unit->syntax->id == HF__LANG_RUST && has(body, ".finish()")) {
-        const char *call = memmem(body.text, body.size, ".hash(&mut", 10);
-        const char *from = call;
-        while (from != NULL && from > body.text &&
-               (isalnum((unsigned char)from[-1]) || strchr("_.&", from[-1]) != NULL))
-            from--;
-        if (call != NULL) {
-            label = (hf__piece){from, (size_t)(call - from)};
-            inside.at = (size_t)(from - unit->text);
-        }
-    }
-    if (label.size == 0)
+    if ((!go && !rust) || !add_written(in, scope, start, unit->blocks[block].end,
+                                       (hf__piece){"", 0}, depth, &out->text))
         return false;
+    hf__buf text = out->text;
     set_hashed(out, algorithm(body));
-    hf__add_operand(in, &inside, label, depth, &out->text);
+    out->text = text;
     out->derivation_known = out->derivation != HF_FIXED && takes_first_eight(body);
     out->unsure = !out->derivation_known && out->derivation != HF_FIXED;
     return true;

@@ -50,17 +50,25 @@ static bool evaluate_param(struct hf__eval *in, const hf__scope *scope, hf__piec
 void hf__evaluate_assigned(struct hf__eval *in, const hf__scope *scope,
                            const hf__assignment *assigned, unsigned depth, hf__worth *out)
 {
+    hf__piece value = {scope->unit->text + assigned->value, assigned->value_size};
     hf__scope there = *scope;
 
     if (assigned->counted) {
         *out = (hf__worth){.kind = HF__VALUE_NUMBER, .number = assigned->number};
         return;
     }
+    for (const struct hf__visit *visit = in->visits; visit != NULL; visit = visit->outer)
+        if (visit->assigned == assigned)
+            return; /* key = key + x: it adds nothing */
+    in->visits = &(struct hf__visit){assigned, in->visits};
     there.at = assigned->name;
     there.code = scope->unit->syntax->id != HF__LANG_SQL;
     there.string_end = SIZE_MAX;
-    hf__evaluate(in, &there, (hf__piece){scope->unit->text + assigned->value, assigned->value_size},
-                 depth + 1, out);
+    if (assigned->each)
+        hf__evaluate_items(in, &there, value, depth + 1, out);
+    else
+        hf__evaluate(in, &there, value, depth + 1, out);
+    in->visits = in->visits->outer;
 }
 
 static bool is_capital(hf__piece piece)
@@ -94,6 +102,18 @@ static hf__piece owner_of(hf__piece chain)
     return is_capital(owner) && !own ? owner : (hf__piece){"", 0};
 }
 
+bool hf__is_constant(hf__piece piece)
+{
+    size_t start = piece.size;
+
+    while (start > 0 &&
+           (isupper((unsigned char)piece.text[start - 1]) ||
+            isdigit((unsigned char)piece.text[start - 1]) || piece.text[start - 1] == '_'))
+        start--;
+    return piece.size - start > 1 && start > 1 && isupper((unsigned char)piece.text[0]) &&
+           strchr(".:", piece.text[start - 1]) != NULL;
+}
+
 /* A member of an owner that this file, or another, declares. */
 static void evaluate_member(struct hf__eval *in, const hf__scope *scope, hf__piece owner,
                             hf__piece name, unsigned depth, hf__worth *out)
@@ -120,6 +140,19 @@ static void evaluate_member(struct hf__eval *in, const hf__scope *scope, hf__pie
     hf__buf_free(&whole);
 }
 
+/* What a map has by this name, or else what the file gives any map by it: config['lock_id']. */
+static void evaluate_entry(struct hf__eval *in, const hf__scope *scope, hf__piece map,
+                           hf__piece name, unsigned depth, hf__worth *out)
+{
+    evaluate_member(in, scope, map, name, depth, out);
+    if (out->kind != HF__VALUE_UNKNOWN || !hf__speaks_of_locks(name))
+        return;
+    const hf__assignment *assigned =
+        hf__assignments_find(scope->names, scope->unit, scope->at, true, name.text, name.size);
+    if (assigned != NULL && assigned->field)
+        hf__evaluate_assigned(in, scope, assigned, depth, out);
+}
+
 void hf__evaluate_lookup(struct hf__eval *in, const hf__scope *scope, hf__piece map, hf__piece key,
                          unsigned depth, hf__worth *out)
 {
@@ -136,7 +169,7 @@ void hf__evaluate_lookup(struct hf__eval *in, const hf__scope *scope, hf__piece 
     if (name.kind == HF__VALUE_TEXT && text->length > 0 &&
         memchr(text->data, HF__LABEL_HOLE, text->length) == NULL &&
         memchr(text->data, HF__LABEL_PARAM, text->length) == NULL)
-        evaluate_member(in, scope, map, (hf__piece){text->data, text->length}, depth, out);
+        evaluate_entry(in, scope, map, (hf__piece){text->data, text->length}, depth, out);
     hf__value_free(&name);
 }
 
@@ -281,6 +314,104 @@ static bool names_function_around(const hf__scope *scope, hf__piece chain)
            memcmp(scope->unit->text + scope->functions[block].name, owner.text, owner.size) == 0;
 }
 
+/* options.LockKey, of a variable: a constant of that name in another file is not meant. */
+static bool is_variable(const hf__scope *scope, hf__piece chain)
+{
+    hf__piece owner = hf__piece_until(hf__piece_owner(chain), ".:-?");
+    hf__reaching found;
+    size_t index;
+
+    while (owner.size > 0 && strchr("$@&*", owner.text[0]) != NULL)
+        owner = (hf__piece){owner.text + 1, owner.size - 1};
+    hf__assignments_reaching(scope->names, scope->unit, scope->at, false, owner.text, owner.size,
+                             &found);
+    return found.count > 0 || found.untold || find_param(scope, owner, &index) != HF__NO_BLOCK;
+}
+
+/* key = options.key: what is given instead of a default. A call computes it. */
+static bool is_option(const hf__scope *scope, const hf__assignment *assigned)
+{
+    hf__pcre_match match;
+    hf__piece value = {scope->unit->text + assigned->value, assigned->value_size};
+
+    return hf__eval_matches(scope, HF__VALUE_IS_NAME, value, &match);
+}
+
+/* 0, -1 and "" stand for nothing where a name gets something better, too. */
+static bool is_empty(const hf__worth *value)
+{
+    return value->also == NULL &&
+           ((value->kind == HF__VALUE_NUMBER && (value->number == 0 || value->number == -1)) ||
+            (value->kind == HF__VALUE_TEXT && value->text.length == 0));
+}
+
+/*
+ * The value of a name that several assignments may have given it: any of theirs. What callers pass
+ * counts where the function around has it as a parameter, with the others as what is meant
+ * otherwise; as a parameter of another function it is an option that may replace them.
+ */
+static void evaluate_reaching(struct hf__eval *in, const hf__scope *scope,
+                              const hf__reaching *found, hf__piece name, size_t around,
+                              unsigned depth, hf__worth *out)
+{
+    const hf__unit *unit = scope->unit;
+    size_t before = *in->block;
+    bool first = true;
+    bool computed = found->untold;
+    hf__worth passed = {0};
+    size_t passed_block = HF__NO_BLOCK;
+
+    for (size_t i = 0; i < found->count; i++) {
+        hf__worth value = {0};
+        *in->block = before;
+        hf__evaluate_assigned(in, scope, found->items[i], depth, &value);
+        bool asks = *in->block != before;
+        if (asks && around == HF__NO_BLOCK && !may_be_key(scope, name) &&
+            !hf__unit_encloses(unit, *in->block, hf__unit_block(unit, scope->at)))
+            hf__value_free(&value); /* a field as others: its constructor is no wrapper */
+        if (asks && found->count > 1 &&
+            !hf__unit_encloses(unit, *in->block, hf__unit_block(unit, scope->at))) {
+            hf__value_free(&value); /* one of several functions sets it: an option */
+            continue;
+        }
+        if (value.kind == HF__VALUE_UNKNOWN) {
+            computed = computed || !is_option(scope, found->items[i]);
+        } else if (found->count > 1 && is_empty(&value)) {
+            hf__value_free(&value);
+        } else if (asks && passed.kind == HF__VALUE_UNKNOWN) {
+            passed = value;
+            passed_block = *in->block;
+        } else if (asks) {
+            hf__value_free(&value);
+        } else if (first) {
+            *out = value;
+            first = false;
+        } else {
+            hf__value_join(out, &value);
+        }
+    }
+    *in->block = before;
+    if (passed.kind == HF__VALUE_UNKNOWN && around != HF__NO_BLOCK && found->conditional)
+        (void)evaluate_param(in, scope, name, (hf__piece){"", 0}, &passed);
+    else if (passed.kind != HF__VALUE_UNKNOWN)
+        *in->block = passed_block;
+    bool own = passed.kind != HF__VALUE_UNKNOWN &&
+               hf__unit_encloses(unit, *in->block, hf__unit_block(unit, scope->at));
+    if (own && !first)
+        hf__note_otherwise(out, &passed);
+    if (own || first) {
+        hf__value_free(out);
+        *out = passed;
+    } else {
+        hf__value_free(&passed);
+        *in->block = before;
+        if (computed)
+            hf__value_join(out, &(hf__worth){0});
+    }
+    if (hf__value_count(out) > HF__VALUES_MAX)
+        hf__value_free(out);
+}
+
 void hf__evaluate_name(struct hf__eval *in, const hf__scope *scope, hf__piece piece, unsigned depth,
                        hf__worth *out)
 {
@@ -296,6 +427,8 @@ void hf__evaluate_name(struct hf__eval *in, const hf__scope *scope, hf__piece pi
         chain = none;
     if (owner.size > 0) {
         evaluate_member(in, scope, owner, name, depth, out);
+        if (out->kind == HF__VALUE_UNKNOWN && hf__is_constant(hf__piece_owner(chain)))
+            hf__evaluate(in, scope, hf__piece_owner(chain), depth + 1, out);
         return;
     }
     if (chain.size == 0 && in->lambda != NULL && evaluate_param(in, scope, name, none, out))
@@ -304,30 +437,23 @@ void hf__evaluate_name(struct hf__eval *in, const hf__scope *scope, hf__piece pi
                                      memchr(piece.text, '@', piece.size) != NULL);
     if (chain.size > 0 && evaluate_param(in, scope, hf__piece_owner(chain), name, out))
         return;
-    const hf__assignment *assigned =
-        hf__assignments_find(scope->names, scope->unit, scope->at, member, name.text, name.size);
+    hf__reaching found;
+    hf__assignments_reaching(scope->names, scope->unit, scope->at, member, name.text, name.size,
+                             &found);
     size_t index = 0;
     size_t around = member ? HF__NO_BLOCK : find_param(scope, name, &index);
-    if (around != HF__NO_BLOCK && assigned != NULL &&
-        (assigned->block == HF__NO_BLOCK ||
-         !hf__unit_encloses(scope->unit, around, assigned->block)))
-        assigned = NULL; /* the parameter hides it */
-    if (assigned == NULL && around == HF__NO_BLOCK &&
+    if (around != HF__NO_BLOCK && found.count > 0 &&
+        (found.items[0]->block == HF__NO_BLOCK ||
+         !hf__unit_encloses(scope->unit, around, found.items[0]->block)))
+        found = (hf__reaching){0}; /* the parameter hides it */
+    if (found.count == 0 && around == HF__NO_BLOCK &&
         (hf__eval_language(scope) & IMPLICIT_THIS) != 0)
-        assigned =
-            hf__assignments_find(scope->names, scope->unit, scope->at, true, name.text, name.size);
-    size_t before = *in->block;
-    if (assigned != NULL)
-        hf__evaluate_assigned(in, scope, assigned, depth, out);
-    if (assigned != NULL && assigned->block == around && around != HF__NO_BLOCK &&
-        (out->text.length == 0 ||
-         memchr(out->text.data, HF__LABEL_PARAM, out->text.length) == NULL))
-        hf__value_free(out); /* if (!key) key = 5: its callers may pass another */
-    if (*in->block != before && around == HF__NO_BLOCK && !may_be_key(scope, name) &&
-        !hf__unit_encloses(scope->unit, *in->block, hf__unit_block(scope->unit, scope->at))) {
-        hf__value_free(out); /* a field as others: its constructor is no wrapper */
-        *in->block = before;
-    }
+        hf__assignments_reaching(scope->names, scope->unit, scope->at, true, name.text, name.size,
+                                 &found);
+    if (found.count > 1 && member && !may_be_key(scope, name))
+        found = (hf__reaching){.untold = true};
+    bool assigned = found.count > 0 || found.untold;
+    evaluate_reaching(in, scope, &found, name, around, depth, out);
     if (out->kind == HF__VALUE_UNKNOWN && hf__eval_language(scope) == HF__LANG_C && !member &&
         evaluate_printed(in, scope, name, depth, out))
         return;
@@ -335,17 +461,25 @@ void hf__evaluate_name(struct hf__eval *in, const hf__scope *scope, hf__piece pi
         return;
     if (out->kind != HF__VALUE_UNKNOWN || (!member && evaluate_param(in, scope, name, none, out)))
         return;
-    if (assigned == NULL && chain.size > 0 && evaluate_far_field(scope, name, out))
+    if (!assigned && chain.size > 0 && evaluate_far_field(scope, name, out))
         return;
-    if (assigned == NULL && !member && hf__eval_language(scope) == HF__LANG_RUBY &&
+    if (!assigned && !member && hf__eval_language(scope) == HF__LANG_RUBY &&
         (hf__evaluate_method(in, scope, name, depth, out) ||
          evaluate_read_field(in, scope, name, depth, out)))
         return;
     const hf__definition *known =
         hf__project_find(scope->project, scope->unit->path, name.text, name.size, false,
                          hf__eval_language(scope) == HF__LANG_GO && !is_capital(name));
+    if (known != NULL && chain.size > 0 && is_variable(scope, chain))
+        return;
+    bool method = !assigned && !member && hf__eval_language(scope) == HF__LANG_RUBY &&
+                  hf__speaks_of_locks(name) && scope->code;
     if (known != NULL)
         scope->project->broken = !hf__value_copy(out, &known->value) || scope->project->broken;
-    else if (assigned == NULL && may_be_elsewhere(scope, name) && scope->code)
+    else if (method) { /* of a class that is derived from this one */
         hf__project_want(scope->project, name.text, name.size);
+        hf__project_find_all(scope->project, scope->unit->path, name.text, name.size, out);
+    } else if (!assigned && may_be_elsewhere(scope, name) && scope->code) {
+        hf__project_want(scope->project, name.text, name.size);
+    }
 }

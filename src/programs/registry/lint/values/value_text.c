@@ -17,7 +17,9 @@ void hf__add_hole(hf__buf *text)
 
 static void add_value(hf__buf *text, const hf__worth *value)
 {
-    if (value->kind == HF__VALUE_NUMBER)
+    if (value->also != NULL || value->each) /* one of several */
+        hf__add_hole(text);
+    else if (value->kind == HF__VALUE_NUMBER)
         hf__buf_printf(text, "%" PRId64, value->number);
     else if (value->kind == HF__VALUE_TEXT && value->field[0] == '\0' && value->lookup[0] == '\0')
         hf__buf_add(text, value->text.data, value->text.length);
@@ -33,6 +35,33 @@ void hf__add_operand(struct hf__eval *in, const hf__scope *scope, hf__piece piec
     hf__evaluate(in, scope, piece, depth + 1, &value);
     add_value(text, &value);
     hf__value_free(&value);
+}
+
+void hf__hash_all(hf__worth *value, const hf__worth *like)
+{
+    for (hf__worth *item = value; item != NULL; item = item->also) {
+        hf__buf text = {0};
+        bool each = item->each;
+        hf__worth *also = item->also;
+        item->also = NULL;
+        item->each = false;
+        add_value(&text, item);
+        hf__value_free(item);
+        *item = *like;
+        item->text = text;
+        item->each = each;
+        item->also = also;
+    }
+}
+
+void hf__add_hashed(struct hf__eval *in, const hf__scope *scope, hf__piece piece, unsigned depth,
+                    hf__worth *out)
+{
+    hf__worth like = *out;
+
+    *out = (hf__worth){0};
+    hf__evaluate(in, scope, piece, depth + 1, out);
+    hf__hash_all(out, &like);
 }
 
 static bool is_known(const hf__worth *value)
