@@ -48,6 +48,16 @@ static bool needs_unlock(const hf__use *use)
            use->lifetime_known && use->lifetime == HF_SESSION;
 }
 
+/* Is there a lock of the same key that the unlock is for? */
+static bool gives_back_another(const hf__uses *uses, const hf__use *unlock)
+{
+    for (size_t i = 0; i < uses->count; i++)
+        if (!uses->items[i].unlocks && uses->items[i].shared == unlock->shared &&
+            hf__lock_key_may_equal(&uses->items[i].key, &unlock->key))
+            return true;
+    return false;
+}
+
 /* The unlock that releases this lock, as far as we can tell. *other_mode: one of the wrong mode. */
 static const hf__use *find_unlock(const hf__uses *uses, const hf__use *taken,
                                   const hf__use **other_mode)
@@ -58,7 +68,8 @@ static const hf__use *find_unlock(const hf__uses *uses, const hf__use *taken,
             continue;
         if (use->unlocks_all || use->shared == taken->shared)
             return use;
-        if (use->key.kind != HF__KEY_UNKNOWN && taken->key.kind != HF__KEY_UNKNOWN)
+        if (use->key.kind != HF__KEY_UNKNOWN && taken->key.kind != HF__KEY_UNKNOWN &&
+            !gives_back_another(uses, use))
             *other_mode = use;
     }
     return NULL;

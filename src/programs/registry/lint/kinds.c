@@ -247,6 +247,7 @@ const hf__use_kind hf__use_kinds[HF__USE_KINDS] = {
         .name =
             "a part of a function's name", /* "pg_" + how + "advisory_lock", `pg_${how}advisory_` */
         .regex = "(?:(?<!\\w)(?:pg_(?:try_)?)?advisory_(?:xact_)?(?=[\"'`%]|[$#]?\\{)|"
+                 "(?<!\\w)pg_(?:try_)?advisory_(?:xact_)?lock(?=[$#]?\\{|%s|[\"']\\s*\\+)|"
                  "(?<=[}\"'`])advisory_(?:xact_)?lock(?:_shared)?\\s*\\()",
         .languages = HF__LANG_ANY & ~(unsigned)(HF__LANG_SQL | HF__LANG_XML | HF__LANG_TEXT),
         .in_sql = true,

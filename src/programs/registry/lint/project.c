@@ -314,25 +314,25 @@ const hf__definition *hf__project_find(const hf__project *project, const char *p
                                        bool folder_only)
 {
     const hf__definition *found = NULL;
-    bool near = false;
+    int nearest = -1;
     bool agree = true;
 
     for (size_t i = 0; i < project->definition_count; i++) {
         const hf__definition *item = &project->definitions[i];
-        bool nearer = share_folder(item->file, path);
+        int near = share_folder(item->file, path) ? FAR : shared_folders(item->file, path);
         if (!defines(item, name, size, function) || (is_test(item->file) && !is_test(path)) ||
-            (near && !nearer))
+            near < nearest)
             continue;
-        if (nearer && !near) {
+        if (near > nearest) {
             found = NULL;
             agree = true;
         }
-        near = nearer;
+        nearest = near;
         agree = agree && item->value.kind != HF__VALUE_UNKNOWN &&
                 (found == NULL || hf__value_equals(&found->value, &item->value));
         found = item;
     }
-    return agree && (near || !folder_only) ? found : NULL;
+    return agree && (nearest == FAR || !folder_only) ? found : NULL;
 }
 
 void hf__project_find_all(hf__project *project, const char *path, const char *name, size_t size,

@@ -40,7 +40,7 @@ typedef struct hf__worth {
     struct hf__worth *also; /* another value that it may have; NULL: there is none */
 } hf__worth;
 
-enum { HF__VALUES_MAX = 8 }; /* that one expression may have; with more it has none */
+enum { HF__VALUES_MAX = 24 }; /* that one expression may have; with more it has none */
 
 void hf__value_free(hf__worth *value);
 bool hf__value_copy(hf__worth *to, const hf__worth *from); /* false: no memory */
@@ -147,7 +147,7 @@ void hf__project_define(hf__project *project, const char *path, const char *name
                         const char *params, const hf__worth *value);
 
 /*
- * What a file means by a name: what its folder says, or else what all others agree about. What
+ * What a file means by a name: what its folder says, or else what the nearest agree about. What
  * tests define is not meant by a program. folder_only: names of the package, as in Go.
  */
 const hf__definition *hf__project_find(const hf__project *project, const char *path,

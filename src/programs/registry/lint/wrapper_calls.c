@@ -315,6 +315,23 @@ static size_t opening_of_statement(const hf__unit *unit, const hf__wrapper *wrap
     return at < unit->size && unit->text[at] == ',' ? at + 1 : 0;
 }
 
+/* to_thread(f, key) of Python calls f(key), as run_in_executor(None, f, key) and partial do. */
+static size_t opening_of_passed(const hf__unit *unit, size_t start, size_t at)
+{
+    static const char *const callers[] = {"to_thread(", "run_in_executor(", "partial(",
+                                          "submit(",    "run_sync(",        NULL};
+    size_t line = start;
+
+    if (unit->syntax->id != HF__LANG_PYTHON || at >= unit->size || unit->text[at] != ',')
+        return 0;
+    while (line > 0 && start - line < 80 && unit->text[line - 1] != ')')
+        line--;
+    for (const char *const *caller = callers; *caller != NULL; caller++)
+        if (memmem(unit->text + line, start - line, *caller, strlen(*caller)) != NULL)
+            return at + 1;
+    return 0;
+}
+
 /* Where the arguments of the call begin; 0: this is no call. */
 static size_t opening(const hf__unit *unit, size_t end)
 {
@@ -371,6 +388,8 @@ hf_status hf__wrapper_calls_find(const hf__scope *scope, hf__uses *uses, hf_erro
         size_t open = wrapper == NULL || wrapper->settled ? 0
                       : wrapper->statement ? opening_of_statement(unit, wrapper, match.end[0])
                                            : opening(unit, match.end[0]);
+        if (open == 0 && wrapper != NULL && !wrapper->settled)
+            open = opening_of_passed(unit, place, match.end[0]);
         for (size_t i = 0; open > 0 && i < direct; i++) /* a library's function is known anyway */
             if (place >= uses->items[i].start && place < uses->items[i].end)
                 open = 0;

@@ -428,7 +428,8 @@ size_t hf__class_around(const hf__unit *unit, size_t at, size_t *size)
             continue;
         for (const char *const *word = words; *word != NULL; word++) {
             size_t skip = strlen(*word);
-            if (unit->size - at < skip || memcmp(unit->text + at - 1, *word, skip) != 0)
+            if (unit->size - at < skip || memcmp(unit->text + at - 1, *word, skip) != 0 ||
+                (**word == 'i' && unit->syntax->id != HF__LANG_RUST))
                 continue;
             size_t name = at - 1 + skip;
             while (name + *size < unit->size && is_word(unit->text[name + *size]))

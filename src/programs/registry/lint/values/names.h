@@ -38,7 +38,7 @@ size_t hf__assignments_first(const hf__assignments *assignments, const hf__unit 
 bool hf__assignments_is_named(const hf__assignments *assignments, const hf__unit *unit,
                               size_t index, const char *name, size_t size);
 
-enum { HF__REACHING_MAX = 8 };
+enum { HF__REACHING_MAX = 24 };
 
 /* The assignments that may have given a name its value at a place. */
 typedef struct hf__reaching {

@@ -38,6 +38,13 @@ static bool follows_condition(const hf__unit *unit, size_t at)
 
     while (line > 0 && strchr("\n{;", unit->text[line - 1]) == NULL)
         line--;
+    size_t before = line;
+    while (before > 0 && isspace((unsigned char)unit->text[before - 1]))
+        before--;
+    if (before > 4 && before < line && /* the condition has a line of its own */
+        (unit->text[before - 1] == ')' || memcmp(unit->text + before - 4, "else", 4) == 0))
+        for (line = before; line > 0 && strchr("\n{;", unit->text[line - 1]) == NULL;)
+            line--;
     while (isblank((unsigned char)unit->text[line]) || unit->text[line] == '}')
         line++;
     return strncmp(unit->text + line, "if", 2) == 0 || strncmp(unit->text + line, "else", 4) == 0;

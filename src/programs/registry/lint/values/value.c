@@ -151,7 +151,7 @@ static hf__piece item_of_name(const hf__scope *scope, hf__piece list, size_t num
     hf__piece name = hf__eval_group(list, &match, 2);
     const hf__assignment *assigned =
         hf__assignments_find(scope->names, scope->unit, *at, false, name.text, name.size);
-    if (assigned == NULL || assigned->counted)
+    if (assigned == NULL || assigned->counted || assigned->each)
         return (hf__piece){"", 0};
     *at = assigned->name;
     return item_of((hf__piece){scope->unit->text + assigned->value, assigned->value_size}, number);
