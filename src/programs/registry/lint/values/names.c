@@ -46,7 +46,8 @@ const char *const hf__assignment_patterns[HF__ASSIGNMENT_PATTERNS] = {
     "\\s*(?::|\\bin\\b)\\s*)()",
     /* The same with the list first: foreach ($list as $x), list.each do |x| */
     "(?|\\bforeach\\s*\\(\\s*([^()\\n]+?)\\s+as\\s+(?:&|\\$\\w+\\s*=>\\s*)?\\$" NAME
-    "|([@\\w.:]+|%[wi]\\[[^\\]\\n]*\\]|\\[[^\\]]{0,400}\\])\\.each\\s*(?:do|\\{)\\s*\\|" NAME ")",
+    "|(?<![@\\w.:])([@\\w.:]{1,80}|%[wi]\\[[^\\]\\n]*\\]|\\[[^\\]]{0,400}\\])\\.each\\s*(?:do|\\{)"
+    "\\s*\\|" NAME ")",
     /* REPORT(42), of an enumeration of Java or Kotlin */
     "^[ \\t]*(?-i:([A-Z][A-Z0-9_]*))\\((?=[-\\d\"])()",
 };
@@ -358,6 +359,41 @@ static bool is_meant(const hf__unit *unit, size_t pattern, const hf__pcre_match 
     }
 }
 
+static bool find_classes(hf__assignments *assignments)
+{
+    const hf__unit *unit = assignments->unit;
+    const char *word = unit->syntax->id == HF__LANG_RUST ? "impl " : "class ";
+
+    for (const char *at = unit->text;
+         (at = memmem(at, unit->size - (size_t)(at - unit->text), word, strlen(word))) != NULL;
+         at++) {
+        size_t place = (size_t)(at - unit->text);
+        if (!is_code(unit, place) ||
+            (place > 0 && (isalnum((unsigned char)at[-1]) || at[-1] == '_')))
+            continue;
+        if (!hf__grow(&assignments->classes, &assignments->class_capacity,
+                      assignments->class_count + 1, sizeof *assignments->classes))
+            return false;
+        assignments->classes[assignments->class_count++] = place;
+    }
+    return true;
+}
+
+size_t hf__class_of(const hf__assignments *assignments, size_t at)
+{
+    size_t low = 0;
+    size_t high = assignments->class_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (assignments->classes[middle] <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 ? assignments->classes[low - 1] : 0;
+}
+
 void hf__assignments_read(hf__assignments *assignments)
 {
     const hf__unit *unit = assignments->unit;
@@ -386,12 +422,13 @@ void hf__assignments_read(hf__assignments *assignments)
     if (assignments->count > 1)
         qsort_r(assignments->items, assignments->count, sizeof *assignments->items, by_name,
                 (void *)unit->text);
-    assignments->broken = status != HF_OK;
+    assignments->broken = !find_classes(assignments) || status != HF_OK;
 }
 
 void hf__assignments_free(hf__assignments *assignments)
 {
     free(assignments->items);
+    free(assignments->classes);
     *assignments = (hf__assignments){0};
 }
 

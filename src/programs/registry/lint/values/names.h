@@ -24,6 +24,9 @@ typedef struct hf__assignments {
     hf__assignment *items; /* by name, then by place */
     size_t count;
     size_t capacity;
+    size_t *classes; /* where the classes of the file begin */
+    size_t class_count;
+    size_t class_capacity;
 } hf__assignments;
 
 enum { HF__ASSIGNMENT_PATTERNS = 10 };
@@ -31,6 +34,9 @@ extern const char *const hf__assignment_patterns[HF__ASSIGNMENT_PATTERNS];
 
 void hf__assignments_read(hf__assignments *assignments);
 void hf__assignments_free(hf__assignments *assignments);
+
+/* Where the class around a place begins; 0: there is none. */
+size_t hf__class_of(const hf__assignments *assignments, size_t at);
 
 /* Where the assignments of a name begin among the items, and whether one is still of that name. */
 size_t hf__assignments_first(const hf__assignments *assignments, const hf__unit *unit,

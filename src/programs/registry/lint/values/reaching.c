@@ -2,9 +2,11 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "programs/registry/lint/text/functions.h"
 #include "programs/registry/lint/values/names.h"
 #include "programs/registry/lint/values/pieces.h"
+
+/* A hostile file must not make us look far for every name. */
+enum { LOOKED_AT_MAX = 32, BRANCH_REACH = 32 * 1024 };
 
 static bool is_code(const hf__unit *unit, size_t at)
 {
@@ -58,6 +60,8 @@ static bool is_left_out(const hf__unit *unit, size_t from, size_t to)
 {
     long depth = 0;
 
+    if (to - from > BRANCH_REACH)
+        return true;
     if (unit->syntax->blocks == HF__BLOCKS_INDENTED || unit->syntax->blocks == HF__BLOCKS_ENDED)
         return is_outdented(unit, from, to);
     if (follows_condition(unit, from))
@@ -102,11 +106,15 @@ static bool reach_in_block(const hf__assignments *assignments, const hf__unit *u
 
     while (hf__assignments_is_named(assignments, unit, end, name.text, name.size))
         end++;
-    while (end-- > first) {
+    for (size_t seen = 0; end-- > first;) {
         const hf__assignment *item = &assignments->items[end];
         if ((item->field && !member) || item->block != block ||
             (block != HF__NO_BLOCK && item->name >= before))
             continue;
+        if (block != HF__NO_BLOCK && ++seen > LOOKED_AT_MAX) {
+            reaching->untold = true;
+            break;
+        }
         reach(reaching, unit, item);
         any = true;
         reaching->conditional = block != HF__NO_BLOCK && is_left_out(unit, item->name, before);
@@ -120,14 +128,12 @@ static bool reach_in_block(const hf__assignments *assignments, const hf__unit *u
 static void reach_anywhere(const hf__assignments *assignments, const hf__unit *unit, size_t at,
                            bool in_class, hf__piece name, hf__reaching *reaching)
 {
-    size_t owner_size = 0;
-    size_t owner = in_class ? hf__class_around(unit, at, &owner_size) : 0;
+    size_t owner = in_class ? hf__class_of(assignments, at) : 0;
 
     *reaching = (hf__reaching){0};
     for (size_t i = hf__assignments_first(assignments, unit, name.text, name.size);
          hf__assignments_is_named(assignments, unit, i, name.text, name.size); i++) {
-        size_t size = 0;
-        if (!in_class || hf__class_around(unit, assignments->items[i].name, &size) == owner)
+        if (!in_class || hf__class_of(assignments, assignments->items[i].name) == owner)
             reach(reaching, unit, &assignments->items[i]);
     }
 }
