@@ -178,7 +178,7 @@ static bool read_if(hf__piece piece, bool braces, hf__piece *a, hf__piece *b)
 
 static bool read_choice(unsigned language, hf__piece piece, hf__piece *a, hf__piece *b)
 {
-    size_t mark = piece.size;
+    size_t mark;
     size_t colon;
 
     if (language == HF__LANG_PYTHON) {
