@@ -114,6 +114,5 @@ bool hf__pg_known_name(pg_message *message, const char *sql, char name[PG_NAME_S
 void hf__pg_known_settle(pg_message *message);
 /* Did the message fail because of what was prepared? Then nothing is, on this session. */
 bool hf__pg_known_is_at_fault(pg_message *message);
-void hf__pg_known_forget(pg_session *session);
 
 #endif

@@ -737,6 +737,9 @@ pg_command hf__pg_command(const char *sql);
  */
 const char *hf__pg_mention(const char *sql, const char *part);
 
+/* transactions/prepared.c: the session's statements go by their text again. */
+void hf__pg_known_forget(pg_session *session);
+
 /* transactions/: transaction.c, outcome.c */
 extern const hf__attempt_ops hf__pg_attempt_ops;
 

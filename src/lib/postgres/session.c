@@ -149,8 +149,7 @@ void hf__pg_session_free(pg_session *session)
     if (!session)
         return;
     hf__buf_free(&session->errands);
-    for (size_t i = 0; i < session->known_count; i++)
-        free(session->known[i].sql);
+    hf__pg_known_forget(session);
     PQfinish(session->conn);
     hf__baton_destroy(&session->baton);
     free(session);
